@@ -3,8 +3,8 @@
     bench.py run   --command PATH --out FOLDER [--quick] [--rounds N] [--records FILE]   measures; writes RESULTS.md, results.json, plots/*.svg
     bench.py smoke --command PATH                                                        small data, no times: fails if an answer differs
 
-The data is made from seeds. Each round runs all programs one after the other, so that a slow moment of the machine meets all
-of them; a figure is the median of the rounds. The start of Python and its imports are not counted, that of the command is.
+The data is made from seeds. Each round runs all programs, with two threads and with one, one after the other, so that a slow moment of the machine meets
+all of them; a figure is the median of the rounds. The start of Python and its imports are not counted, that of the command is.
 Times are given as wall time and as processor time (user and system), which other work on the machine disturbs less.
 `--records` names the figures that the benches written in Rust left (`harness`).
 """
@@ -24,10 +24,10 @@ def measure_all(given, folder):
     table = data.table(rows)
     for kind in pairs.FORMATS:
         data.write(table, folder / f"data.{kind}")
-    times = [row for threads in counts for row in pairs.compare(given.command, folder, table, pairs.PAIRS, threads, list(pairs.PEERS), rounds)]
+    times = pairs.compare(given.command, folder, table, pairs.PAIRS, counts, list(pairs.PEERS), rounds)
     grown = pairs.growth(given.command, folder, rows // 10, sizes, 1 if given.quick else 3)
     works.make(given.command, folder, megabytes)
-    own = [row for threads in counts for row in works.run(given.command, folder, works.WORKS, threads, rounds)]
+    own = works.run(given.command, folder, works.WORKS, counts, rounds)
     records = given.records.read_text().splitlines() if given.records else []
     return {
         "rows": rows, "megabytes": megabytes, "rounds": rounds,
@@ -48,9 +48,9 @@ def smoke(command, folder):
     table = data.table(20_000)
     for kind in pairs.FORMATS:
         data.write(table, folder / f"data.{kind}")
-    pairs.compare(command, folder, table, pairs.PAIRS, 2, ["duckdb", "pyarrow"], 1)
+    pairs.compare(command, folder, table, pairs.PAIRS, [2], ["duckdb", "pyarrow"], 1)
     works.make(command, folder, 1)
-    works.run(command, folder, works.WORKS, 2, 1)
+    works.run(command, folder, works.WORKS, [2], 1)
     print("all programs give the same answers")
 
 

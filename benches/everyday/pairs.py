@@ -96,25 +96,24 @@ def programs(command, source, target, threads, peers):
             yield name, [sys.executable, __file__, "peer", name, str(source), str(target), str(threads)]
 
 
-def compare(command, folder, data, pairs, threads, peers, rounds):
-    """Rows of `{pair, threads, program, wall, cpu, peak_mb}`, one of each program; fails if an answer differs."""
+def compare(command, folder, data, pairs, counts, peers, rounds):
+    """Rows of `{pair, threads, program, wall, cpu, peak_mb}`, one of each program and number of threads; fails if an answer differs."""
     found = []
     for from_kind, to_kind in pairs:
-        source, times = folder / f"data.{from_kind}", {}
+        source, answer, times = folder / f"data.{from_kind}", folder / f"out.{to_kind}", {}
         for turn in range(rounds):
-            for name, words in programs(command, source, folder / f"out.{to_kind}", threads, peers):
-                figures = measure(words)
-                times.setdefault(name, []).append(figures)
-                answer = folder / f"out.{to_kind}"
-                if turn == 0 and not read(answer, data.schema).equals(data):
-                    raise SystemExit(f"{name}: {from_kind} to {to_kind}: the answer differs")
-                answer.unlink()
-        for name, figures in times.items():
+            for threads in counts:
+                for name, words in programs(command, source, answer, threads, peers):
+                    times.setdefault((threads, name), []).append(measure(words))
+                    if turn == 0 and not read(answer, data.schema).equals(data):
+                        raise SystemExit(f"{name}: {from_kind} to {to_kind}: the answer differs")
+                    answer.unlink()
+        for (threads, name), figures in times.items():
             wall, cpu, peak = (statistics.median(column) for column in zip(*figures))
             row = {"pair": f"{from_kind} to {to_kind}", "threads": threads, "program": name}
             found.append(row | {"wall": round(wall, 3), "cpu": round(cpu, 3), "peak_mb": round(peak)})
             print(found[-1], flush=True)
-    return found
+    return sorted(found, key=lambda row: -row["threads"])
 
 
 def growth(command, folder, rows, sizes, rounds):
@@ -129,8 +128,7 @@ def growth(command, folder, rows, sizes, rounds):
             source, target = folder / f"data.{from_kind}", folder / f"out.{to_kind}"
             words = next(programs(command, source, target, 2, []))[1]
             figures = []
-            # The largest takes long enough to be measured once.
-            for _ in range(1 if size > 10 else rounds):
+            for _ in range(rounds):
                 figures.append(measure(words))
                 target.unlink()
             wall, cpu, peak = (statistics.median(column) for column in zip(*figures))

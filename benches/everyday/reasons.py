@@ -24,3 +24,9 @@ REASONS = {
     "csv to parquet": "Finding the ends of fields takes 13 % of the processor time, zstd 15 %, checking UTF-8 5 %, dates and times 6 %; the rest is spread over parsing and encoding. Processor time is below that of DuckDB, which does not sync: the two cores are not busy all the time.",
     "store verify": "read(2) copies the packs, which takes 48 % of the processor time, BLAKE3 20 %; the peer hashes the mapped files in place.",
 }
+
+#: Why a second thread gives less than it could.
+ONE_STREAM = {}
+
+#: Why a file of ten times the size takes more than ten times as long, or much memory.
+GROWTH = {}

@@ -2,8 +2,8 @@
 
     works.py peer WORK PEER FOLDER THREADS    what a peer does, in a process of its own
 
-A work names its target: the time of its peer over ours is at least that. A floor (copying, reading, hashing the bytes alone)
-is a peer too.
+A work names its target: the time of its first peer over ours is at least that. A floor (copying, reading, hashing the bytes
+alone) is a peer too. Further peers are measured for comparison.
 """
 import io, os, pathlib, shutil, statistics, subprocess, sys, time
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from measure import measure
 
 @dataclass
 class Work:
-    """What the command is given, what the peers do, and what must come out."""
+    """What the command is given, what the peers do (the target is of the first), and what must come out."""
 
     name: str
     target: float
@@ -31,12 +31,14 @@ class Work:
 
 def make(command, folder, megabytes):
     """All inputs: a table of six columns, a frame of numbers, a sparse and a dense matrix."""
-    import pyarrow.feather, scipy.io, scipy.sparse
+    import pyarrow.feather, pyarrow.parquet, scipy.io, scipy.sparse
 
     table = data.table(megabytes * 16_000)
     data.write(table, folder / "data.arrow")
     data.write(table, folder / "data.parquet")
     pyarrow.feather.write_feather(table, str(folder / "data.feather"), compression="lz4")
+    pyarrow.feather.write_feather(table, str(folder / "zstd.feather"), compression="zstd")
+    pyarrow.parquet.write_table(table, folder / "lz4.parquet", compression="lz4")
     data.write(data.frame(megabytes * 16_000), folder / "frame.arrow")
     matrix = data.sparse(megabytes * 20_000)
     scipy.sparse.save_npz(folder / "csr.npz", matrix, compressed=False)
@@ -84,6 +86,32 @@ def feather(source, target, compression):
         pyarrow.feather.write_feather(table, str(folder / target), compression=compression)
 
     return work
+
+
+def parquet(source, target):
+    def work(folder, threads):
+        import pyarrow, pyarrow.feather, pyarrow.parquet
+
+        pyarrow.set_cpu_count(threads)
+        if source.endswith(".parquet"):
+            table = pyarrow.parquet.read_table(folder / source, use_threads=threads > 1)
+            pyarrow.feather.write_feather(table, str(folder / target), compression="uncompressed")
+        else:
+            table = pyarrow.feather.read_table(str(folder / source), use_threads=threads > 1, memory_map=False)
+            pyarrow.parquet.write_table(table, folder / target, compression="lz4")
+
+    return work
+
+
+def synced(work, target):
+    """The same, and the output is brought to the disk, as the command does."""
+
+    def with_sync(folder, threads):
+        work(folder, threads)
+        with open(folder / target, "rb") as written:
+            os.fsync(written.fileno())
+
+    return with_sync
 
 
 def scipy_convert(source, target, compressed=False):
@@ -159,23 +187,36 @@ def summarize(folder, threads):
     connection.execute(f"summarize select * from read_parquet('{folder / 'data.parquet'}')").fetchall()
 
 
-def convert(source, target, name, goal, peer, work, *options):
-    return Work(name, goal, ["convert", source, target, "--force", "-q", *options], {peer: work}, same=(source, target))
+def convert(source, target, name, goal, peers, *options):
+    return Work(name, goal, ["convert", source, target, "--force", "-q", *options], peers, same=(source, target))
+
+
+def with_scipy(source, target, name, reads, writes, *options):
+    work = scipy_convert(reads, writes, compressed="compressed=true" in options)
+    return convert(source, target, name, 3, {"SciPy": work, "SciPy, synced": synced(work, writes)}, *options)
 
 
 WORKS = [
-    convert("data.arrow", "out.bson", "arrow to bsondf", 1.2, "Feather LZ4", feather("data.arrow", "peer.feather", "lz4")),
-    convert("data.bson", "out.arrow", "bsondf to arrow", 1.2, "Feather LZ4", feather("data.feather", "peer.arrow", "uncompressed")),
-    convert("frame.arrow", "out.dbdf", "arrow to dbdf frame", 0.7, "copy", copy("frame.arrow")),
-    convert("frame.dbdf", "out.arrow", "dbdf frame to arrow", 0.7, "copy", copy("frame.dbdf")),
-    convert("frame.arrow", "out.dynd", "arrow to dynd structs", 0.7, "copy", copy("frame.arrow")),
-    convert("frame.dynd", "out.arrow", "dynd structs to arrow", 0.7, "copy", copy("frame.dynd")),
-    convert("csr.npz", "out.dbdf", "npz to dbdf CSR", 3, "SciPy", scipy_convert("csr.npz", "peer.npz")),
-    convert("csr.dbdf", "out.npz", "dbdf CSR to npz", 3, "SciPy", scipy_convert("csr.npz", "peer.npz")),
-    convert("packed.npz", "out.dbdf", "compressed npz to dbdf CSR", 3, "SciPy", scipy_convert("packed.npz", "peer.npz")),
-    convert("small.dbdf", "out.npz", "dbdf CSR to compressed npz", 3, "SciPy", scipy_convert("small.npz", "peer.npz", compressed=True), "-O", "compressed=true"),
-    convert("csr.mtx", "out.dbdf", "mtx to dbdf CSR", 3, "SciPy", scipy_convert("csr.mtx", "peer.npz")),
-    convert("csr.dbdf", "out.mtx", "dbdf CSR to mtx", 3, "SciPy", scipy_convert("csr.npz", "peer.mtx")),
+    convert("data.arrow", "out.bson", "arrow to bsondf", 1.2, {
+        "Feather LZ4": feather("data.arrow", "peer.feather", "lz4"),
+        "Feather Zstd": feather("data.arrow", "peer.feather", "zstd"),
+        "Parquet LZ4": parquet("data.arrow", "peer.parquet"),
+    }),
+    convert("data.bson", "out.arrow", "bsondf to arrow", 1.2, {
+        "Feather LZ4": feather("data.feather", "peer.arrow", "uncompressed"),
+        "Feather Zstd": feather("zstd.feather", "peer.arrow", "uncompressed"),
+        "Parquet LZ4": parquet("lz4.parquet", "peer.arrow"),
+    }),
+    convert("frame.arrow", "out.dbdf", "arrow to dbdf frame", 0.7, {"copy": copy("frame.arrow")}),
+    convert("frame.dbdf", "out.arrow", "dbdf frame to arrow", 0.7, {"copy": copy("frame.dbdf")}),
+    convert("frame.arrow", "out.dynd", "arrow to dynd structs", 0.7, {"copy": copy("frame.arrow")}),
+    convert("frame.dynd", "out.arrow", "dynd structs to arrow", 0.7, {"copy": copy("frame.dynd")}),
+    with_scipy("csr.npz", "out.dbdf", "npz to dbdf CSR", "csr.npz", "peer.npz"),
+    with_scipy("csr.dbdf", "out.npz", "dbdf CSR to npz", "csr.npz", "peer.npz"),
+    with_scipy("packed.npz", "out.dbdf", "compressed npz to dbdf CSR", "packed.npz", "peer.npz"),
+    with_scipy("small.dbdf", "out.npz", "dbdf CSR to compressed npz", "small.npz", "peer.npz", "-O", "compressed=true"),
+    with_scipy("csr.mtx", "out.dbdf", "mtx to dbdf CSR", "csr.mtx", "peer.npz"),
+    with_scipy("csr.dbdf", "out.mtx", "dbdf CSR to mtx", "csr.npz", "peer.mtx"),
     Work("hash of Arrow IPC", 0.5, ["hash", "frame.arrow"], {"BLAKE3 of the file": hash_bytes("frame.arrow")}),
     Work("hash of Parquet", 0.8, ["hash", "data.parquet"], {"pyarrow decodes it": decode_parquet}),
     Work("diff of equal files", 0.77, ["diff", "frame.arrow", "frame.dbdf"], floor=("hash of both", ["hash", "frame.arrow", "frame.dbdf"])),
@@ -193,33 +234,38 @@ def identity(command, path):
     return done.stdout.split()[0]
 
 
-def run(command, folder, works, threads, rounds):
+def run(command, folder, works, counts, rounds):
     """Rows of `{work, threads, target, program, wall, cpu, peak_mb}`; fails if an output does not hold the input's data."""
     found = []
     for work in works:
         times = {}
         for turn in range(rounds):
-            programs = {"pentaglot": [command, *work.words, "--threads", str(threads)]}
-            if work.floor:
-                programs[work.floor[0]] = [command, *work.floor[1], "--threads", str(threads)]
-            for name in work.peers:
-                programs[name] = [sys.executable, __file__, "peer", work.name, name, str(folder), str(threads)]
-            for name, words in programs.items():
+            for threads, name, words in programs(command, folder, work, counts):
                 if work.fresh:
                     shutil.rmtree(folder / work.fresh, ignore_errors=True)
-                times.setdefault(name, []).append(measure(words, folder))
+                times.setdefault((threads, name), []).append(measure(words, folder))
                 if work.same and name == "pentaglot" and turn == 0:
                     source, target = (identity(command, folder / name) for name in work.same)
                     if source != target:
                         raise SystemExit(f"{work.name}: the output does not hold the data of the input")
                 # Who overwrites a file uses its memory again; who replaces it, as the command does, needs more.
                 remove_outputs(folder)
-        for name, figures in times.items():
+        for (threads, name), figures in times.items():
             wall, cpu, peak = (statistics.median(column) for column in zip(*figures))
             row = {"work": work.name, "threads": threads, "target": work.target, "program": name}
             found.append(row | {"wall": round(wall, 4), "cpu": round(cpu, 4), "peak_mb": round(peak)})
             print(found[-1], flush=True)
-    return found
+    return sorted(found, key=lambda row: -row["threads"])
+
+
+def programs(command, folder, work, counts):
+    """What runs in a round: number of threads, name, words of the command line."""
+    for threads in counts:
+        yield threads, "pentaglot", [command, *work.words, "--threads", str(threads)]
+        if work.floor:
+            yield threads, work.floor[0], [command, *work.floor[1], "--threads", str(threads)]
+        for name in work.peers:
+            yield threads, name, [sys.executable, __file__, "peer", work.name, name, str(folder), str(threads)]
 
 
 def remove_outputs(folder):
@@ -228,11 +274,12 @@ def remove_outputs(folder):
 
 
 def ratios(found):
-    """For each work and number of threads: the time of its peer over ours."""
+    """For each work, number of threads and peer: the time of the peer over ours. Only the first peer of a work has a target."""
     for key in dict.fromkeys((row["work"], row["threads"]) for row in found):
-        ours, other = [row for row in found if (row["work"], row["threads"]) == key]
-        row = {"work": key[0], "threads": key[1], "target": ours["target"], "peer": other["program"], "peak_mb": ours["peak_mb"]}
-        yield row | {"wall": other["wall"] / ours["wall"], "cpu": other["cpu"] / max(ours["cpu"], 1e-3)}
+        ours, *others = [row for row in found if (row["work"], row["threads"]) == key]
+        for place, other in enumerate(others):
+            row = {"work": key[0], "threads": key[1], "target": ours["target"] if place == 0 else None, "peer": other["program"], "peak_mb": ours["peak_mb"]}
+            yield row | {"wall": other["wall"] / ours["wall"], "cpu": other["cpu"] / max(ours["cpu"], 1e-3)}
 
 
 def peer(work, name, folder, threads):

@@ -24,6 +24,10 @@ struct SideFile {
 
 type Waiting = Arc<Mutex<Vec<SideFile>>>;
 
+/// Bytes of one write. The page cache takes blocks of memory as large as one write, and large free blocks are what a virtual
+/// machine returns to its host: with writes of 512 KiB and more, every other file took three times as long.
+const WRITE_BYTES: usize = 128 << 10;
+
 /// A file that gets its name when it is committed.
 pub(super) struct FileOutput {
     pending: Pending,
@@ -101,8 +105,10 @@ impl FileOutput {
 
 impl Output for FileOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.pending.file.write_all(bytes).map_err(|error| fault(&self.path, error))?;
-        self.write_back.appended(&self.pending.file, bytes.len());
+        for piece in bytes.chunks(WRITE_BYTES) {
+            self.pending.file.write_all(piece).map_err(|error| fault(&self.path, error))?;
+            self.write_back.appended(&self.pending.file, piece.len());
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! as the data, just before it.
 
 mod behind;
+mod deflate;
 mod ends;
 mod file;
 mod group;
@@ -30,6 +31,7 @@ use crate::error::{Error, Hint, Result};
 use crate::limits::{Budget, OVERLAP_BUDGET};
 use crate::source::{Packing, Spool};
 
+pub(crate) use deflate::Deflater;
 pub(crate) use ends::{END_BYTES, Ends};
 pub(crate) use group::SinkGroup;
 pub(crate) use kept::Kept;
@@ -70,6 +72,8 @@ pub struct Sink {
     piece: Vec<u8>,
     /// What waits until all files of a group have their names.
     later: Option<Later>,
+    /// The threads that compress.
+    control: Control,
 }
 
 /// Steps that follow once the last file of a group has its name.
@@ -170,6 +174,7 @@ impl Sink {
             check: None,
             piece: Vec::new(),
             later: None,
+            control: Control::new(1),
         }
     }
 
@@ -179,12 +184,16 @@ impl Sink {
         Sink { path: Some(path), force: true, ..Sink::from_output(output) }
     }
 
-    /// Writes a file on a thread of its own, while the next bytes are encoded, if the job has several threads and enough memory.
-    /// Called before the first byte.
+    /// Writes a file on a thread of its own, while the next bytes are encoded, and compresses on the threads of the job, if it has
+    /// several threads and enough memory. Called before the first byte.
     #[must_use]
     pub(crate) fn overlapped(mut self, control: &Control, budget: &Budget) -> Self {
         debug_assert_eq!(self.position, 0);
-        if self.path.is_none() || control.threads() == 1 || budget.limits().max_alloc < OVERLAP_BUDGET {
+        if control.threads() == 1 || budget.limits().max_alloc < OVERLAP_BUDGET {
+            return self;
+        }
+        self.control = control.clone();
+        if self.path.is_none() {
             return self;
         }
         if let Body::Plain(Target::Output(output)) = &mut self.body {
@@ -276,7 +285,9 @@ impl Sink {
         if let (Some(packing), Body::Plain(_)) = (self.packing, &self.body) {
             self.body =
                 match std::mem::replace(&mut self.body, Body::Plain(Target::Memory(Memory::default()))) {
-                    Body::Plain(target) => Body::Packed(Box::new(Encoder::new(packing, target)?)),
+                    Body::Plain(target) => {
+                        Body::Packed(Box::new(Encoder::new(packing, target, &self.control)?))
+                    }
                     other => other,
                 };
         }
@@ -402,7 +413,7 @@ impl Sink {
             return Err(self.fault(error));
         }
         let body = std::mem::replace(&mut self.body, Body::Plain(Target::Memory(Memory::default())));
-        match finish(body, self.packing, self.check.take()) {
+        match finish(body, (self.packing, &self.control), self.check.take()) {
             Ok(()) => Ok(self.position),
             Err(error) => Err(self.fault(error)),
         }
@@ -422,13 +433,17 @@ impl Sink {
 }
 
 /// Flushes the buffers and commits.
-fn finish(body: Body, packing: Option<Packing>, check: Option<Check>) -> io::Result<()> {
+fn finish(
+    body: Body,
+    (packing, control): (Option<Packing>, &Control),
+    check: Option<Check>,
+) -> io::Result<()> {
     let target = match body {
         Body::Plain(target) => target,
         Body::Packed(encoder) => encoder.finish()?,
         Body::Spool { mut spool, mut target } => {
             if let Some(packing) = packing {
-                let mut encoder = Encoder::new(packing, target)?;
+                let mut encoder = Encoder::new(packing, target, control)?;
                 spool.copy_to(&mut encoder)?;
                 encoder.finish()?
             } else {

@@ -3,21 +3,29 @@
 use std::io::{self, Write};
 
 use bzip2::write::BzEncoder;
-use flate2::write::GzEncoder;
 
+use super::deflate::{Deflated, Deflater};
+use crate::control::Control;
 use crate::source::Packing;
+
+/// The header of a gzip member (RFC 1952): no name, no time, an unknown system.
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 /// Compresses the bytes written.
 pub(super) enum Encoder<W: Write> {
-    Gzip(GzEncoder<W>),
+    Gzip(Deflater<W>),
     Zstd(zstd::stream::write::Encoder<'static, W>),
     Bzip2(BzEncoder<W>),
 }
 
 impl<W: Write> Encoder<W> {
-    pub(super) fn new(packing: Packing, target: W) -> io::Result<Self> {
+    /// An encoder that uses the threads of a job.
+    pub(super) fn new(packing: Packing, mut target: W, control: &Control) -> io::Result<Self> {
         Ok(match packing {
-            Packing::Gzip => Encoder::Gzip(GzEncoder::new(target, flate2::Compression::default())),
+            Packing::Gzip => {
+                target.write_all(&GZIP_HEADER)?;
+                Encoder::Gzip(Deflater::new(target, control))
+            }
             Packing::Zstd => {
                 let mut encoder = zstd::stream::write::Encoder::new(target, zstd::DEFAULT_COMPRESSION_LEVEL)?;
                 encoder.include_checksum(true)?;
@@ -38,7 +46,14 @@ impl<W: Write> Encoder<W> {
     /// Completes the compressed stream and returns the target.
     pub(super) fn finish(self) -> io::Result<W> {
         match self {
-            Encoder::Gzip(encoder) => encoder.finish(),
+            Encoder::Gzip(encoder) => {
+                let Deflated { mut target, crc, bytes } = encoder.finish()?;
+                target.write_all(&crc.to_le_bytes())?;
+                // The length modulo 2^32.
+                let [low @ .., _, _, _, _] = bytes.to_le_bytes();
+                target.write_all(&low)?;
+                Ok(target)
+            }
             Encoder::Zstd(encoder) => encoder.finish(),
             Encoder::Bzip2(encoder) => encoder.finish(),
         }

@@ -33,7 +33,7 @@ fn every_member_that_is_read_to_its_end_is_compared_with_its_checksum() {
 
 fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let (sink, memory) = Sink::memory();
-    let mut zip = super::zip_write::ZipWriter::new(sink, false).unwrap();
+    let mut zip = super::zip_write::ZipWriter::new(sink, false, &crate::Control::new(1)).unwrap();
     for (name, bytes) in members {
         zip.member(name, |out| Ok(out.write_all(bytes)?)).unwrap();
     }

@@ -35,7 +35,7 @@ pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn
     Ok(planned(steps, move |sink| {
         let budget = options.budget.clone();
         let body = members.and_then(|members| members.body(&schema, &budget)).in_format(INFO.id)?;
-        let zip = ZipWriter::new(sink, compressed).in_format(INFO.id)?;
+        let zip = ZipWriter::new(sink, compressed, &options.control).in_format(INFO.id)?;
         let writer = Box::new(NpzWriter { zip, body, budget, rows: 0 });
         Ok(relaxed(writer, RULES, &options))
     }))
@@ -64,7 +64,7 @@ impl ArchivePlan for NpzArchivePlan {
     }
 
     fn create(self: Box<Self>, sink: Sink) -> Result<Box<dyn Archive>> {
-        let zip = ZipWriter::new(sink, self.compressed)?;
+        let zip = ZipWriter::new(sink, self.compressed, &self.options.control)?;
         Ok(Box::new(NpzArchive { zip, options: self.options, members: self.members.into_iter(), rows: 0 }))
     }
 }

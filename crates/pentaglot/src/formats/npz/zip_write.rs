@@ -8,20 +8,22 @@ use flate2::Crc;
 use super::layout::{
     CENTRAL_MAGIC, DATE, DEFLATED, END_MAGIC, END64_MAGIC, Entry, LOCAL_MAGIC, LOCATOR_MAGIC, STORED,
 };
+use crate::control::Control;
 use crate::error::{Error, Result};
-use crate::sink::Sink;
+use crate::sink::{Deflater, Sink};
 
 /// Writes an archive member by member.
 pub(super) struct ZipWriter {
     pub(super) sink: Sink,
     pub(super) compressed: bool,
     entries: Vec<Entry>,
+    control: Control,
 }
 
 impl ZipWriter {
-    pub(super) fn new(mut sink: Sink, compressed: bool) -> Result<ZipWriter> {
+    pub(super) fn new(mut sink: Sink, compressed: bool, control: &Control) -> Result<ZipWriter> {
         sink.enable_patching()?;
-        Ok(ZipWriter { sink, compressed, entries: Vec::new() })
+        Ok(ZipWriter { sink, compressed, entries: Vec::new(), control: control.clone() })
     }
 
     /// Writes a member; `body` writes its bytes.
@@ -31,17 +33,13 @@ impl ZipWriter {
         body: impl FnOnce(&mut dyn Write) -> Result<()>,
     ) -> Result<()> {
         let (mut entry, name_bytes) = self.begin(name)?;
-        let mut counted = Counted { inner: &mut self.sink, crc: Crc::new(), bytes: 0 };
         if self.compressed {
-            let mut packed = Counted {
-                inner: &mut flate2::write::DeflateEncoder::new(&mut counted, flate2::Compression::default()),
-                crc: Crc::new(),
-                bytes: 0,
-            };
+            let mut packed = Deflater::new(&mut self.sink, &self.control);
             body(&mut packed)?;
-            (entry.crc, entry.bytes) = (packed.crc.sum(), packed.bytes);
-            packed.inner.try_finish()?;
+            let packed = packed.finish()?;
+            (entry.crc, entry.bytes) = (packed.crc, packed.bytes);
         } else {
+            let mut counted = Counted { inner: &mut self.sink, crc: Crc::new(), bytes: 0 };
             body(&mut counted)?;
             (entry.crc, entry.bytes) = (counted.crc.sum(), counted.bytes);
         }

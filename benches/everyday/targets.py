@@ -1,0 +1,53 @@
+"""What must be reached: each function gives rows of name, threads, figure and target."""
+
+#: What conversions between everyday formats must reach, by threads.
+PAIRS = {2: 1.0, 1: 0.9}
+#: What a second thread must give where work is not one stream of bytes.
+SECOND_THREAD = 1.6
+#: How much longer a megabyte may take in the largest file than in one of a tenth of its size.
+GROWTH = 1.3
+#: Peak MB of a conversion.
+MEMORY = 400
+
+#: Benches in one process: name, bench, our group and program, the group and program of the peer, target.
+RECORDS = [
+    ("ds: Arrow to MessagePack, of rmp-serde", "ds", ("Arrow to MessagePack, 1000000 rows, one thread", "pentaglot"), ("Arrow to MessagePack, 1000000 rows, one thread", "rmp-serde from tuples"), 1.7),
+    ("rank in 1e8 bits, of sux native", "sds", ("bits 1e8 0.5: rank, a million", "pentaglot"), ("bits 1e8 0.5: rank, a million", "sux, native build"), 1.0),
+    ("rank in 1e9 bits, of sux native", "sds", ("bits 1e9 0.5: rank, a million", "pentaglot"), ("bits 1e9 0.5: rank, a million", "sux, native build"), 1.0),
+    ("rank batch in 1e6 bits, of sux native single", "sds", ("bits 1e6 0.5: rank batch, a million", "pentaglot"), ("bits 1e6 0.5: rank, a million", "sux, native build"), 0.9),
+]
+
+
+def pairs(results):
+    return [(row["pair"], row["threads"], row["wall"], PAIRS[row["threads"]]) for row in results["ratios"]]
+
+
+def own(results):
+    return [(row["work"], row["threads"], row["wall"], row["target"]) for row in results["own_ratios"] if row["target"] is not None]
+
+
+def records(results):
+    """Of a run with the benches written in Rust; one that is missing is an error."""
+    found = {(row["bench"], row["race"], row["name"]): row["ms"] for row in results["records"]}
+    if not found:
+        return []
+    return [(name, 1, found[bench, *peer] / found[bench, *ours], target) for name, bench, ours, peer, target in RECORDS]
+
+
+def second_thread(results):
+    """What a second thread gives."""
+    rows = [row | {"work": row["pair"]} for row in results["times"]] + results["own_times"]
+    ours = {(row["work"], row["threads"]): row["wall"] for row in rows if row["program"] == "pentaglot"}
+    return [(work, 2, ours[work, 1] / wall, SECOND_THREAD) for (work, threads), wall in ours.items() if threads == 2 and (work, 1) in ours]
+
+
+def growth(results):
+    """The time of a megabyte in the largest file over that in the one before it; here less is better."""
+    for pair in sorted({row["pair"] for row in results["growth"]}):
+        *_, before, largest = sorted((row for row in results["growth"] if row["pair"] == pair), key=lambda row: row["size"])
+        each = [row["wall"] / max(row["mb"], 1) for row in (before, largest)]
+        yield pair, largest["mb"], each[1] / each[0], largest["peak_mb"]
+
+
+def below(rows):
+    return [row for row in rows if round(row[2], 2) < row[3]]
