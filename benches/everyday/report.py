@@ -80,14 +80,21 @@ def sections(results):
 
 
 def over_threads(results):
-    rows = targets.second_thread(results)
+    rows = list(targets.second_thread(results))
     if not rows:
         return
     short = targets.below(rows)
     yield "## Two threads against one"
-    yield f"At least {targets.SECOND_THREAD} where the work is not one stream of bytes."
+    yield (
+        f"At least {targets.SECOND_THREAD} where the work is not one stream of bytes. Beside it: how many cores are busy with two threads, and the processor\n"
+        "time of two threads over that of one. Shares of kernel time are those of a separate run, in which the host had to provide memory for every output,\n"
+        "and so at their highest."
+    )
     why = [ONE_STREAM.get(row[0], "not profiled") if row in short else "" for row in rows]
-    yield table(["work", "wall time", "what decides where it is less"], [[row[0], f"{row[2]:.2f}x", reason] for row, reason in zip(rows, why)])
+    yield table(
+        ["work", "wall time", "busy cores", "processor time", "what decides where it is less"],
+        [[work, f"{ratio:.2f}x", f"{busy:.2f}", f"{more:.2f}x", reason] for (work, _, ratio, _, busy, more), reason in zip(rows, why)],
+    )
 
 
 def over_size(results):

@@ -35,10 +35,13 @@ def records(results):
 
 
 def second_thread(results):
-    """What a second thread gives."""
+    """What a second thread gives; then how many cores are busy, and how much more processor time two threads take than one."""
     rows = [row | {"work": row["pair"]} for row in results["times"]] + results["own_times"]
-    ours = {(row["work"], row["threads"]): row["wall"] for row in rows if row["program"] == "pentaglot"}
-    return [(work, 2, ours[work, 1] / wall, SECOND_THREAD) for (work, threads), wall in ours.items() if threads == 2 and (work, 1) in ours]
+    ours = {(row["work"], row["threads"]): row for row in rows if row["program"] == "pentaglot"}
+    for (work, threads), two in ours.items():
+        if threads == 2 and (work, 1) in ours:
+            one = ours[work, 1]
+            yield work, 2, one["wall"] / two["wall"], SECOND_THREAD, two["cpu"] / two["wall"], two["cpu"] / max(one["cpu"], 1e-3)
 
 
 def growth(results):
