@@ -11,6 +11,8 @@ use crate::control::Control;
 
 /// The bytes of a piece: an empty block and the start of a compressor are nothing against it.
 const PIECE_BYTES: usize = 256 << 10;
+/// How many pieces wait at the most, whatever the number of threads.
+const MOST_PIECES: usize = 64;
 /// The farthest that a match reaches back.
 const WINDOW_BYTES: usize = 32 << 10;
 
@@ -23,7 +25,7 @@ pub(crate) struct Deflater<W> {
     window_bytes: usize,
     crc: Crc,
     total_bytes: u64,
-    /// How many bytes may wait: a piece, or two for each thread.
+    /// How many bytes may wait: a piece, or two for each of several threads.
     most_waiting: usize,
 }
 
@@ -37,8 +39,9 @@ pub(crate) struct Deflated<W> {
 
 impl<W: Write> Deflater<W> {
     pub(crate) fn new(target: W, control: &Control) -> Self {
-        let pieces = if control.threads() == 1 { 1 } else { control.threads().saturating_mul(2) };
-        let (control, most_waiting) = (control.clone(), pieces.saturating_mul(PIECE_BYTES));
+        let pieces =
+            if control.threads() == 1 { 1 } else { control.threads().saturating_mul(2).min(MOST_PIECES) };
+        let (control, most_waiting) = (control.clone(), pieces * PIECE_BYTES);
         let (bytes, crc) = (Vec::new(), Crc::new());
         Deflater { target, control, bytes, window_bytes: 0, crc, total_bytes: 0, most_waiting }
     }

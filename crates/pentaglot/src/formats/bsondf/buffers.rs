@@ -137,8 +137,9 @@ fn repeat_missing(values: &mut [u8], nulls: &NullBuffer, width: usize) {
 pub(super) struct Mask(BooleanBufferBuilder);
 
 impl Mask {
-    pub(super) fn new(rows: usize) -> Self {
-        Mask(BooleanBufferBuilder::new(rows))
+    /// It grows with its chunks: a number of rows from a file is not verified.
+    pub(super) fn new() -> Self {
+        Mask(BooleanBufferBuilder::new(0))
     }
 
     pub(super) fn append(&mut self, chunk: &ArrayRef) {
@@ -165,7 +166,7 @@ pub(super) struct Lengths(Vec<i32>);
 
 impl Lengths {
     pub(super) fn new(rows: usize, budget: &Budget) -> Result<Self> {
-        let mut lengths = allocate(rows as u64 + 1, budget)?;
+        let mut lengths = allocate((rows as u64).saturating_add(1), budget)?;
         lengths.push(0);
         Ok(Lengths(lengths))
     }

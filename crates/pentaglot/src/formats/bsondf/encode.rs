@@ -101,7 +101,7 @@ impl Encoder {
                 }
             }
         }
-        let mut mask = Mask::new(rows);
+        let mut mask = Mask::new();
         chunks.iter().for_each(|chunk| mask.append(chunk));
         self.end_array(out, kind, mask, counts)?;
         out.end(document)
@@ -125,7 +125,7 @@ impl Encoder {
             return self.array(out, key, kind, &chunks.collect::<Result<Vec<_>>>()?);
         }
         let document = out.begin(Some((BsonKind::DOCUMENT, key)));
-        let mut mask = Mask::new(count);
+        let mut mask = Mask::new();
         let mut counts = None;
         if let Type::Bytes | Type::Utf8 = kind {
             let mut lengths = Lengths::new(count, &self.budget)?;
