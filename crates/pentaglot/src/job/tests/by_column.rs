@@ -152,3 +152,24 @@ fn fixed_size_lists_go_by_column_too() {
     into_file(&arrow, ("arrow", "bsondf"), 2, &path).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), into_memory(&arrow, ("arrow", "bsondf")));
 }
+
+#[test]
+fn a_row_count_that_nothing_confirms_is_refused_before_memory_is_taken() {
+    const ROWS: i64 = 1237;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.bson");
+    let batch = table(0..ROWS);
+    let arrow = arrow_file(&Registry::default(), &batch.schema(), &[batch]);
+    let places = arrow.windows(8).enumerate().filter(|(_, bytes)| *bytes == ROWS.to_le_bytes());
+    let places: Vec<usize> = places.map(|(place, _)| place).collect();
+    let mut refused = 0;
+    for place in places {
+        for claimed in [1 << 40, 1 << 50, i64::MAX] {
+            let mut changed = arrow.clone();
+            changed[place..place + 8].copy_from_slice(&claimed.to_le_bytes());
+            refused += usize::from(into_file(&changed, ("arrow", "bsondf"), 2, &path).is_err());
+        }
+    }
+    // The length of the batch and those of its columns.
+    assert!(refused >= 3 * 10, "{refused}");
+}
