@@ -13,6 +13,7 @@ import argparse, json, os, pathlib, platform, tempfile
 import data
 import pairs
 import works
+from measure import stolen
 from report import report, versions
 
 
@@ -21,6 +22,7 @@ def measure_all(given, folder):
     quick, full = (300_000, 40, 2, [1, 10], [2]), (3_000_000, 400, 5, [1, 10, 100], [2, 1])
     rows, megabytes, rounds, sizes, counts = quick if given.quick else full
     rounds = given.rounds or rounds
+    before = stolen()
     table = data.table(rows)
     for kind in pairs.FORMATS:
         data.write(table, folder / f"data.{kind}")
@@ -34,9 +36,15 @@ def measure_all(given, folder):
         "ratios": list(pairs.ratios(times)), "times": times,
         "own_ratios": list(works.ratios(own)), "own_times": own,
         "growth": grown, "records": [json.loads(line) for line in records],
-        "machine": {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}", "processor": processor()},
+        "machine": {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}", "processor": processor(), "stolen": share_since(before)},
         "versions": versions(given.command),
     }
+
+
+def share_since(before):
+    """The share of the processors' time that the host gave to others."""
+    lost, all_seconds = (now - then for now, then in zip(stolen(), before))
+    return lost / max(all_seconds, 1)
 
 
 def processor():

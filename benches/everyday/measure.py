@@ -1,9 +1,10 @@
 """How a program is measured."""
-import os, pathlib, subprocess, sys, time
+import os, pathlib, statistics, subprocess, sys, time
 
 
 def measure(words, folder=None):
-    """Wall seconds, processor seconds and peak MB of a process. A peer, which is a Python program, prints its own seconds."""
+    """Wall seconds, processor seconds, those in the kernel among them, and peak MB of a process. A peer, which is a Python program,
+    prints its own seconds (`clock`)."""
     start = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=folder)
     peak, done = 0, 0
@@ -15,10 +16,33 @@ def measure(words, folder=None):
             pass
         done, status, used = os.wait4(process.pid, os.WNOHANG)
         time.sleep(0 if done else 0.005)
-    wall, cpu = time.perf_counter() - start, used.ru_utime + used.ru_stime
+    wall, cpu, kernel = time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_stime
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, words))} ended with {process.returncode}")
     if words[0] == sys.executable:
-        wall, cpu = map(float, process.stdout.read().split())
-    return wall, cpu, peak / 1024
+        wall, cpu, kernel = map(float, process.stdout.read().split())
+    return wall, cpu, kernel, peak / 1024
+
+
+def clock(work):
+    """Does the work of a peer; prints its seconds for `measure`."""
+    start, before = time.perf_counter(), os.times()
+    work()
+    wall, after = time.perf_counter() - start, os.times()
+    kernel = after.system - before.system
+    print(wall, after.user - before.user + kernel, kernel)
+
+
+def medians(runs):
+    """The fields of a row that say what several runs took."""
+    wall, cpu, kernel, peak = (statistics.median(column) for column in zip(*runs))
+    return {"wall": round(wall, 4), "cpu": round(cpu, 4), "kernel": round(kernel, 4), "peak_mb": round(peak)}
+
+
+def stolen():
+    """Seconds of the processors since the start of the system: those that the host gave to others, and all. Zero where it is not known."""
+    if not os.path.exists("/proc/stat"):
+        return [0, 0]
+    ticks = list(map(int, pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]))
+    return [count / os.sysconf("SC_CLK_TCK") for count in (ticks[7], sum(ticks))]

@@ -2,10 +2,10 @@
 
     pairs.py peer NAME SOURCE TARGET THREADS    what a peer does, in a process of its own
 """
-import io, os, statistics, sys, time
+import io, os, sys
 
 from data import read, table, write
-from measure import measure
+from measure import clock, measure, medians
 
 PAIRS = [
     ("parquet", "csv"), ("csv", "parquet"), ("parquet", "jsonl"), ("jsonl", "parquet"),
@@ -24,10 +24,7 @@ def peer(name, source, target, threads):
     os.environ["POLARS_MAX_THREADS"] = str(threads)
     from_kind, to_kind = source.rsplit(".", 1)[1], target.rsplit(".", 1)[1]
     work = {"polars": with_polars, "duckdb": with_duckdb, "pyarrow": with_pyarrow}[name](threads)
-    start, before = time.perf_counter(), os.times()
-    work(source, target, from_kind, to_kind)
-    after = os.times()
-    print(time.perf_counter() - start, after.user + after.system - before.user - before.system)
+    clock(lambda: work(source, target, from_kind, to_kind))
 
 
 def with_polars(threads):
@@ -97,7 +94,7 @@ def programs(command, source, target, threads, peers):
 
 
 def compare(command, folder, data, pairs, counts, peers, rounds):
-    """Rows of `{pair, threads, program, wall, cpu, peak_mb}`, one of each program and number of threads; fails if an answer differs."""
+    """Rows of `{pair, threads, program, wall, cpu, kernel, peak_mb}`, one of each program and number of threads; fails if an answer differs."""
     found = []
     for from_kind, to_kind in pairs:
         source, answer, times = folder / f"data.{from_kind}", folder / f"out.{to_kind}", {}
@@ -108,10 +105,8 @@ def compare(command, folder, data, pairs, counts, peers, rounds):
                     if turn == 0 and not read(answer, data.schema).equals(data):
                         raise SystemExit(f"{name}: {from_kind} to {to_kind}: the answer differs")
                     answer.unlink()
-        for (threads, name), figures in times.items():
-            wall, cpu, peak = (statistics.median(column) for column in zip(*figures))
-            row = {"pair": f"{from_kind} to {to_kind}", "threads": threads, "program": name}
-            found.append(row | {"wall": round(wall, 3), "cpu": round(cpu, 3), "peak_mb": round(peak)})
+        for (threads, name), runs in times.items():
+            found.append({"pair": f"{from_kind} to {to_kind}", "threads": threads, "program": name} | medians(runs))
             print(found[-1], flush=True)
     return sorted(found, key=lambda row: -row["threads"])
 
@@ -127,13 +122,12 @@ def growth(command, folder, rows, sizes, rounds):
         for from_kind, to_kind in PAIRS:
             source, target = folder / f"data.{from_kind}", folder / f"out.{to_kind}"
             words = next(programs(command, source, target, 2, []))[1]
-            figures = []
+            runs = []
             for _ in range(rounds):
-                figures.append(measure(words))
+                runs.append(measure(words))
                 target.unlink()
-            wall, cpu, peak = (statistics.median(column) for column in zip(*figures))
             row = {"pair": f"{from_kind} to {to_kind}", "size": size, "mb": round(source.stat().st_size / 1e6)}
-            found.append(row | {"wall": round(wall, 3), "cpu": round(cpu, 3), "peak_mb": round(peak)})
+            found.append(row | medians(runs))
             print(found[-1], flush=True)
     return found
 

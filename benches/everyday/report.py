@@ -54,7 +54,7 @@ def sections(results):
         [[row["pair"], row["threads"], targets.PAIRS[row["threads"]], f"{row['wall']:.2f}x of {row['wall_peer']}", f"{row['cpu']:.2f}x of {row['cpu_peer']}"] for row in results["ratios"]],
     )
     yield "## Our formats"
-    yield f"Tables and matrices of about {results['megabytes']} MB. The peer's time over ours, the target (of the first peer), and the most memory that the command held."
+    yield f"Tables and matrices of about {results['megabytes']} MB. The peer's time over ours, the target (of the first peer), with two threads, and the most memory that the command held."
     yield table(
         ["work", "against", "threads", "target", "wall time", "processor time", "peak MB"],
         [[row["work"], row["peer"], row["threads"], row["target"] or "", f"{row['wall']:.2f}x", f"{row['cpu']:.2f}x", row["peak_mb"]] for row in results["own_ratios"]],
@@ -74,7 +74,7 @@ def sections(results):
     yield from all_times(results)
     machine = results["machine"]
     yield "## Machine"
-    yield f"{machine['cores']} cores, {machine['processor']}, {machine['system']}; {results['rows']} rows of six columns, seed 7; median of {results['rounds']} round(s)."
+    yield f"{machine['cores']} cores, {machine['processor']}, {machine['system']}; {results['rows']} rows of six columns, seed 7; median of {results['rounds']} round(s). While they ran, the host gave {machine['stolen']:.1%} of the processors' time to others."
     yield "\n".join(f"- {name} {version}" for name, version in results["versions"].items())
     yield "Flags: Parquet with zstd level 1, Arrow without compression, CSV with a header, threads as given."
 
@@ -86,14 +86,13 @@ def over_threads(results):
     short = targets.below(rows)
     yield "## Two threads against one"
     yield (
-        f"At least {targets.SECOND_THREAD} where the work is not one stream of bytes. Beside it: how many cores are busy with two threads, and the processor\n"
-        "time of two threads over that of one. Shares of kernel time are those of a separate run, in which the host had to provide memory for every output,\n"
-        "and so at their highest."
+        f"At least {targets.SECOND_THREAD} where the work is not one stream of bytes. Beside it: how many cores are busy with two threads, the processor\n"
+        "time of two threads over that of one, and the share of it that the kernel takes, with two threads and with one."
     )
     why = [ONE_STREAM.get(row[0], "not profiled") if row in short else "" for row in rows]
     yield table(
-        ["work", "wall time", "busy cores", "processor time", "what decides where it is less"],
-        [[work, f"{ratio:.2f}x", f"{busy:.2f}", f"{more:.2f}x", reason] for (work, _, ratio, _, busy, more), reason in zip(rows, why)],
+        ["work", "wall time", "busy cores", "processor time", "in the kernel", "what decides where it is less"],
+        [[work, f"{ratio:.2f}x", f"{busy:.2f}", f"{more:.2f}x", f"{two:.0%}, {one:.0%}", reason] for (work, _, ratio, _, busy, more, two, one), reason in zip(rows, why)],
     )
 
 
@@ -109,9 +108,9 @@ def over_size(results):
         [[pair, mb, f"{ratio:.2f}x", peak, why(pair, ratio, peak)] for pair, mb, ratio, peak in targets.growth(results)],
     )
     yield table(
-        ["conversion", "input MB", "wall s", "processor s", "processor ms a MB", "peak MB"],
+        ["conversion", "input MB", "wall s", "processor s", "in the kernel", "processor ms a MB", "peak MB"],
         [
-            [row["pair"], row["mb"], f"{row['wall']:.2f}", f"{row['cpu']:.2f}", f"{row['cpu'] * 1000 / max(row['mb'], 1):.2f}", row["peak_mb"]]
+            [row["pair"], row["mb"], f"{row['wall']:.2f}", f"{row['cpu']:.2f}", f"{row['kernel'] / row['cpu']:.0%}", f"{row['cpu'] * 1000 / max(row['mb'], 1):.2f}", row["peak_mb"]]
             for row in by_pair(results)
         ],
     )

@@ -35,13 +35,15 @@ def records(results):
 
 
 def second_thread(results):
-    """What a second thread gives; then how many cores are busy, and how much more processor time two threads take than one."""
+    """What a second thread gives; then how many cores are busy, how much more processor time two threads take than one, and which
+    share of it the kernel takes, with two threads and with one."""
     rows = [row | {"work": row["pair"]} for row in results["times"]] + results["own_times"]
     ours = {(row["work"], row["threads"]): row for row in rows if row["program"] == "pentaglot"}
     for (work, threads), two in ours.items():
         if threads == 2 and (work, 1) in ours:
             one = ours[work, 1]
-            yield work, 2, one["wall"] / two["wall"], SECOND_THREAD, two["cpu"] / two["wall"], two["cpu"] / max(one["cpu"], 1e-3)
+            kernel = [row["kernel"] / max(row["cpu"], 1e-3) for row in (two, one)]
+            yield work, 2, one["wall"] / two["wall"], SECOND_THREAD, two["cpu"] / two["wall"], two["cpu"] / max(one["cpu"], 1e-3), *kernel
 
 
 def growth(results):

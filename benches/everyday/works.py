@@ -2,15 +2,15 @@
 
     works.py peer WORK PEER FOLDER THREADS    what a peer does, in a process of its own
 
-A work names its target: the time of its first peer over ours is at least that. A floor (copying, reading, hashing the bytes
+A work names its target: with two threads, the time of its first peer over ours is at least that. A floor (copying, reading, hashing the bytes
 alone) is a peer too. Further peers are measured for comparison.
 """
-import io, os, pathlib, shutil, statistics, subprocess, sys, time
+import io, os, pathlib, shutil, subprocess, sys
 from dataclasses import dataclass, field
 from typing import Callable
 
 import data
-from measure import measure
+from measure import clock, measure, medians
 
 
 @dataclass
@@ -235,7 +235,7 @@ def identity(command, path):
 
 
 def run(command, folder, works, counts, rounds):
-    """Rows of `{work, threads, target, program, wall, cpu, peak_mb}`; fails if an output does not hold the input's data."""
+    """Rows of `{work, threads, target, program, wall, cpu, kernel, peak_mb}`; fails if an output does not hold the input's data."""
     found = []
     for work in works:
         times = {}
@@ -250,10 +250,8 @@ def run(command, folder, works, counts, rounds):
                         raise SystemExit(f"{work.name}: the output does not hold the data of the input")
                 # Who overwrites a file uses its memory again; who replaces it, as the command does, needs more.
                 remove_outputs(folder)
-        for (threads, name), figures in times.items():
-            wall, cpu, peak = (statistics.median(column) for column in zip(*figures))
-            row = {"work": work.name, "threads": threads, "target": work.target, "program": name}
-            found.append(row | {"wall": round(wall, 4), "cpu": round(cpu, 4), "peak_mb": round(peak)})
+        for (threads, name), runs in times.items():
+            found.append({"work": work.name, "threads": threads, "target": work.target, "program": name} | medians(runs))
             print(found[-1], flush=True)
     return sorted(found, key=lambda row: -row["threads"])
 
@@ -274,11 +272,11 @@ def remove_outputs(folder):
 
 
 def ratios(found):
-    """For each work, number of threads and peer: the time of the peer over ours. Only the first peer of a work has a target."""
+    """For each work, number of threads and peer: the time of the peer over ours. Only the first peer has a target, with two threads."""
     for key in dict.fromkeys((row["work"], row["threads"]) for row in found):
         ours, *others = [row for row in found if (row["work"], row["threads"]) == key]
         for place, other in enumerate(others):
-            row = {"work": key[0], "threads": key[1], "target": ours["target"] if place == 0 else None, "peer": other["program"], "peak_mb": ours["peak_mb"]}
+            row = {"work": key[0], "threads": key[1], "target": ours["target"] if place == 0 and key[1] == 2 else None, "peer": other["program"], "peak_mb": ours["peak_mb"]}
             yield row | {"wall": other["wall"] / ours["wall"], "cpu": other["cpu"] / max(ours["cpu"], 1e-3)}
 
 
@@ -289,10 +287,7 @@ def peer(work, name, folder, threads):
     # Its first use imports more.
     pyarrow.feather.write_feather(pyarrow.table({"x": [1]}), io.BytesIO())
     function = next(item for item in WORKS if item.name == work).peers[name]
-    start, before = time.perf_counter(), os.times()
-    function(pathlib.Path(folder), threads)
-    after = os.times()
-    print(time.perf_counter() - start, after.user + after.system - before.user - before.system)
+    clock(lambda: function(pathlib.Path(folder), threads))
 
 
 if __name__ == "__main__":

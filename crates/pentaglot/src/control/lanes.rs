@@ -104,6 +104,22 @@ impl<S: Send + 'static, I: Send + 'static> Lanes<S, I> {
         }
         Ok(queues.lanes.iter_mut().filter_map(|lane| lane.state.as_mut()).map(take).collect())
     }
+
+    /// Waits until all items of one lane are done, and applies `take` to its state. `None`: there is no such lane.
+    pub(crate) fn one<T>(&mut self, lane: usize, take: impl FnOnce(&mut S) -> T) -> Result<Option<T>> {
+        let mut queues = self.shared.lock();
+        queues.check()?;
+        while queues.lanes.get(lane).is_some_and(Lane::is_unfinished) {
+            queues = self.shared.help_once(queues)?;
+        }
+        Ok(queues.lanes.get_mut(lane).and_then(|lane| lane.state.as_mut()).map(take))
+    }
+}
+
+impl<S, I> Lane<S, I> {
+    fn is_unfinished(&self) -> bool {
+        self.state.is_none() || !self.waiting.is_empty()
+    }
 }
 
 impl<S, I> Drop for Lanes<S, I> {
@@ -264,6 +280,24 @@ mod tests {
                 let expected: Vec<usize> = (round * 100..round * 100 + 100).collect();
                 assert!(done.iter().all(|done| *done == expected), "{threads} threads");
             }
+        }
+    }
+
+    #[test]
+    fn one_lane_is_waited_for_alone() {
+        for threads in [1, 2, 7] {
+            let control = Control::new(threads);
+            let mut lanes = Lanes::new(&control, vec![0; 3], 1000, |sum: &mut usize, item: usize| {
+                *sum += item;
+                if item == 8 { Err(Error::usage("eight")) } else { Ok(()) }
+            });
+            for lane in 0..3 {
+                (1..=5).try_for_each(|item| lanes.send(lane, item, 1)).unwrap();
+            }
+            let sums: Vec<_> = (0..4).map(|lane| lanes.one(lane, std::mem::take).unwrap()).collect();
+            assert_eq!(sums, [Some(15), Some(15), Some(15), None], "{threads} threads");
+            let failed = lanes.send(1, 8, 1).and_then(|()| lanes.one(1, |sum| *sum)).unwrap_err();
+            assert_eq!(failed.to_string(), "eight");
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
-use crate::control::Control;
+use crate::control::{Control, Spare};
 use crate::error::Result;
 use crate::hub::value_bytes;
 use crate::sink::Sink;
@@ -15,6 +15,8 @@ use crate::source::Spool;
 const PIECE_ROWS: (usize, usize) = (4096, 64);
 /// The bytes of the values that one thread encodes at a time, unless a single row has more.
 const PIECE_BYTES: usize = 256 << 10;
+/// How many pieces for each thread are encoded before the next ones are begun.
+const GROUP_PIECES: usize = 8;
 /// Rows that may become so many bytes are encoded one at a time.
 const LARGE_ROW: usize = 4 << 20;
 
@@ -25,13 +27,20 @@ pub(crate) struct RowOutput {
     /// Bytes that are written before the first rows, or at the end if there are none: if these fail, nothing is written.
     pub(crate) begin: Vec<u8>,
     control: Control,
-    /// Reused from piece to piece.
-    buffer: Vec<u8>,
+    /// What pieces are encoded into. A buffer that stays in a cache is faster than to append to an output in memory, whose pages
+    /// are new.
+    buffers: Spare<Vec<u8>>,
 }
 
 impl RowOutput {
     pub(crate) fn new(sink: Sink, control: &Control) -> Self {
-        RowOutput { sink, spool: None, begin: Vec::new(), control: control.clone(), buffer: Vec::new() }
+        RowOutput {
+            sink,
+            spool: None,
+            begin: Vec::new(),
+            control: control.clone(),
+            buffers: Spare::default(),
+        }
     }
 
     /// Writes the rows of a batch. `encode` appends those of a range; it may be called on several threads. `more_bytes` is what a
@@ -45,7 +54,8 @@ impl RowOutput {
         let count = rows.num_rows();
         let bytes: usize = rows.columns().iter().map(|values| value_bytes(values)).sum();
         let row_bytes = (bytes / count.max(1)).saturating_add(more_bytes).max(1);
-        let threads = if row_bytes < LARGE_ROW { self.control.threads() } else { 1 };
+        let control = self.control.clone();
+        let threads = if row_bytes < LARGE_ROW { control.threads() } else { 1 };
         let (most, least) = PIECE_ROWS;
         // Small batches are divided too.
         let share = if threads > 1 { count.div_ceil(threads.saturating_mul(2)).max(least) } else { count };
@@ -54,19 +64,28 @@ impl RowOutput {
             let end = range.end;
             range.step_by(step).map(move |start| start..end.min(start + step))
         };
+        let buffers = std::mem::take(&mut self.buffers);
+        let piece = |range: Range<usize>| {
+            let mut bytes = buffers.take();
+            bytes.clear();
+            encode(range, &mut bytes).map(|()| bytes)
+        };
+        let mut write = |bytes: Vec<u8>| {
+            self.write(&bytes)?;
+            buffers.keep(bytes);
+            Ok(())
+        };
         if threads == 1 {
-            return ranges(0..count).try_for_each(|range| self.append(|out| encode(range, out)));
+            ranges(0..count).try_for_each(|range| write(piece(range)?))?;
+        } else {
+            // A few ranges for each thread at a time, so that few bytes wait.
+            let group = step.saturating_mul(GROUP_PIECES.saturating_mul(threads));
+            for start in (0..count).step_by(group) {
+                let some = ranges(start..count.min(start + group)).collect();
+                control.each_in_order(some, piece, &mut write)?;
+            }
         }
-        // A few ranges for each thread at a time, so that few bytes wait.
-        let group = step.saturating_mul(4 * threads);
-        for start in (0..count).step_by(group) {
-            let some = ranges(start..count.min(start + group)).collect();
-            let encoded = self.control.map(some, |range: Range<usize>| {
-                let mut bytes = Vec::new();
-                encode(range, &mut bytes).map(|()| bytes)
-            })?;
-            encoded.into_iter().try_for_each(|bytes| self.write(&bytes?))?;
-        }
+        self.buffers = buffers;
         Ok(())
     }
 
@@ -85,16 +104,5 @@ impl RowOutput {
     pub(crate) fn finish(mut self) -> Result<u64> {
         self.write(&[])?;
         self.sink.finish()
-    }
-
-    /// Writes what `fill` appends, or nothing if it fails. A buffer that stays in a cache is faster than to append to an output in
-    /// memory, whose pages are new.
-    fn append(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        fill(&mut buffer)?;
-        self.write(&buffer)?;
-        self.buffer = buffer;
-        Ok(())
     }
 }

@@ -24,7 +24,6 @@ mod cell;
 mod damaged;
 mod decimal;
 mod entries;
-mod kept;
 mod layout;
 mod line;
 mod number_text;

@@ -4,11 +4,10 @@
 use std::ops::Range;
 
 use super::cell::Cell;
-use super::kept::Kept;
 use super::layout::{Header, LINE_BYTES, Symmetry};
 use super::number_text::Scanner;
 use super::quick::{self, Previous};
-use crate::control::Control;
+use crate::control::{Control, Spare};
 use crate::cursor::allocate;
 use crate::error::{Error, Result};
 use crate::hub::matrix::build::{Entries, Index};
@@ -66,7 +65,7 @@ impl Body {
         pieces: &[Range<u64>],
         work: impl Fn(&[u8], u64) -> Result<T> + Sync + Send,
     ) -> Result<Vec<T>> {
-        let texts = Kept::default();
+        let texts = Spare::default();
         let one = |piece: &Range<u64>| {
             let mut text = texts.take();
             let result = self.lines(piece, &mut text).and_then(|(text, offset)| work(text, offset));

@@ -10,12 +10,12 @@ use arrow_schema::SchemaRef;
 
 use super::cell::Cell;
 use super::damaged::{self, EntriesDocument, Found};
-use super::kept::Kept;
 use super::layout::{Header, MarketField, MarketLayout, Symmetry};
 use super::parse::Body;
 use super::schema::schema;
 use super::spill::Spill;
 use super::{INFO, has_banner, outline, validate};
+use crate::control::Spare;
 use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
 use crate::formats::column_major::ColumnMajor;
@@ -200,7 +200,7 @@ fn read_all<I: Index, T: Cell>(body: &Body, band: Range<u64>) -> Result<csr::Csr
     let is_whole = band == (0..body.header.rows) && body.header.symmetry == Symmetry::General;
     let room = if is_whole { body.most_entries() } else { 0 };
     let mut gathered = Gathered::new(band.start, band.end - band.start, room, &body.budget)?;
-    let (texts, parts) = (Kept::default(), Kept::<Option<(Entries<I, T>, Reservation)>>::default());
+    let (texts, parts) = (Spare::default(), Spare::<Option<(Entries<I, T>, Reservation)>>::default());
     let mut count = 0;
     for group in body.pieces().chunks(body.group()) {
         let parse = |piece: &Range<u64>| {

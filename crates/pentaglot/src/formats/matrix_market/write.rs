@@ -13,10 +13,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::INFO;
 use super::entries::{EntryPrinter, Numbers, Pieces, lossy, mismatch};
-use super::kept::Kept;
 use super::layout::MarketField;
 use super::line::Lines;
-use crate::control::Control;
+use crate::control::{Control, Spare};
 use crate::error::{Context, Hint, Result};
 use crate::formats::column_major::ColumnMajor;
 use crate::formats::{NULLS, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
@@ -101,7 +100,7 @@ fn steps(schema: &Schema) -> (Plan, Option<MarketField>) {
 struct MarketWriter {
     sink: Sink,
     /// Memory of printed entries.
-    texts: Kept<Lines>,
+    texts: Spare<Lines>,
     kind: MarketField,
     body: Body,
     size_offset: u64,
@@ -140,7 +139,7 @@ impl MarketWriter {
         }
         Ok(MarketWriter {
             sink,
-            texts: Kept::default(),
+            texts: Spare::default(),
             kind,
             body: if sparse { Body::Coordinate } else { Body::Array(Spool::new(&options.budget)) },
             size_offset,

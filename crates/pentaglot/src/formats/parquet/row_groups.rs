@@ -30,6 +30,8 @@ use crate::sink::Sink;
 
 /// The bytes of values that wait to be encoded at the most, unless row groups are small.
 const WAITING_BYTES: usize = 16 << 20;
+/// So many rows are encoded at a time, so that no column is late when sizes are looked at.
+const ITEM_ROWS: usize = 16 << 10;
 /// After so many rows of the first row group its size is looked at.
 const FIRST_ROWS: usize = 8192;
 
@@ -59,6 +61,8 @@ struct OpenGroup {
     room: usize,
     /// The bytes of values that it took since its size was looked at.
     unseen_bytes: usize,
+    /// Whether the row group before it has been closed and is not in the file yet.
+    follows_closed: bool,
 }
 
 /// A column of the schema, and what encodes its leaves.
@@ -183,7 +187,7 @@ impl RowGroups {
             schema.fields().iter().zip(root.get_fields()).map(column).collect::<Result<_>>()?;
         let count = columns.len();
         let lanes = Lanes::new(control, columns, WAITING_BYTES.min(size.bytes / 4), OpenColumn::take);
-        let open = OpenGroup { rows: 0, room: FIRST_ROWS, unseen_bytes: 0 };
+        let open = OpenGroup { rows: 0, room: FIRST_ROWS, unseen_bytes: 0, follows_closed: false };
         Ok(RowGroups { file, columns: count, size, lanes, open })
     }
 
@@ -191,7 +195,7 @@ impl RowGroups {
         let mut start = 0;
         while start < rows.num_rows() {
             let complete = self.make_room()?;
-            let count = self.open.room.min(rows.num_rows() - start);
+            let count = self.open.room.min(rows.num_rows() - start).min(ITEM_ROWS);
             for (lane, values) in rows.columns().iter().enumerate() {
                 let values = values.slice(start, count);
                 let bytes = value_bytes(&values);
@@ -221,6 +225,7 @@ impl RowGroups {
         // A rest that is small compared with the row group is not worth another look.
         if rows >= self.size.rows || fitting <= rows / 16 {
             self.close()?;
+            self.open.follows_closed = true;
             self.open.rows = 0;
             self.open.room = (self.size.bytes / each).min(self.size.rows).div_ceil(8).max(1);
         } else {
@@ -234,6 +239,7 @@ impl RowGroups {
         let columns =
             self.lanes.all(|column| (column.encoded_bytes(), std::mem::take(&mut column.closed)))?;
         let bytes = columns.iter().map(|(bytes, _)| bytes).sum();
+        self.open.follows_closed = false;
         Ok((bytes, columns.into_iter().flat_map(|(_, closed)| closed).collect()))
     }
 
@@ -254,6 +260,19 @@ impl RowGroups {
         rows.close().map(drop).map_err(from_parquet)
     }
 
+    /// Ends the last row group and appends it, column by column, while later columns are encoded.
+    fn append_last(&mut self) -> Result<()> {
+        self.close()?;
+        let mut rows = self.file.next_row_group().map_err(from_parquet)?;
+        for lane in 0..self.columns {
+            let closed = self.lanes.one(lane, |column| std::mem::take(&mut column.closed))?;
+            for column in closed.into_iter().flatten() {
+                column.append_to_row_group(&mut rows).map_err(from_parquet)?;
+            }
+        }
+        rows.close().map(drop).map_err(from_parquet)
+    }
+
     /// Adds to what the footer says beside the schema.
     pub(super) fn add_metadata(&mut self, pair: KeyValue) {
         self.file.append_key_value_metadata(pair);
@@ -261,12 +280,12 @@ impl RowGroups {
 
     /// Ends the last row group and the file.
     pub(super) fn finish(mut self) -> Result<Sink> {
-        let (_, complete) = self.look()?;
-        self.append(complete)?;
+        if self.open.follows_closed {
+            let (_, complete) = self.look()?;
+            self.append(complete)?;
+        }
         if self.open.rows > 0 {
-            self.close()?;
-            let (_, last) = self.look()?;
-            self.append(last)?;
+            self.append_last()?;
         }
         self.file.into_inner().map_err(from_parquet)
     }

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::arrow::{ArrowSchemaConverter, encode_arrow_schema};
-use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
+use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, Type as PhysicalType, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{CdcOptions, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::SchemaDescriptor;
@@ -225,10 +225,18 @@ fn properties(
         .set_dictionary_page_size_limit(page)
         .set_created_by(concat!("pentaglot ", env!("CARGO_PKG_VERSION")).to_owned());
     for column in descriptor.columns() {
-        // Measured values seldom repeat: a table of them costs memory per column and gains nothing.
-        if matches!(column.physical_type(), PhysicalType::FLOAT | PhysicalType::DOUBLE) {
-            builder = builder.set_column_dictionary_enabled(column.path().clone(), false);
-        }
+        let path = column.path().clone();
+        builder = match column.physical_type() {
+            // Measured values seldom repeat: a table of them costs memory per column and gains nothing.
+            PhysicalType::FLOAT | PhysicalType::DOUBLE => builder.set_column_dictionary_enabled(path, false),
+            // Where a table is too small, numbers and lengths are stored as differences: they are often near each other, so
+            // that there is less to compress.
+            PhysicalType::INT32 | PhysicalType::INT64 => {
+                builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
+            }
+            PhysicalType::BYTE_ARRAY => builder.set_column_encoding(path, Encoding::DELTA_LENGTH_BYTE_ARRAY),
+            _ => builder,
+        };
     }
     builder
 }

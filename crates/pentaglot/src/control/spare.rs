@@ -1,23 +1,25 @@
-//! Memory that pieces of work use again, one after the other.
+//! [`Spare`]: memory that pieces of work use again, one after the other.
 
 use std::sync::{Mutex, PoisonError};
 
 /// Values whose memory the next piece of work uses. The system zeroes new memory page by page, which can cost more than to
 /// parse or print what it then holds.
-pub(super) struct Kept<T>(Mutex<Vec<T>>);
+pub(crate) struct Spare<T>(Mutex<Vec<T>>);
 
-impl<T> Default for Kept<T> {
+impl<T> Default for Spare<T> {
     fn default() -> Self {
-        Kept(Mutex::default())
+        Spare(Mutex::default())
     }
 }
 
-impl<T: Default> Kept<T> {
-    pub(super) fn take(&self) -> T {
+impl<T: Default> Spare<T> {
+    /// A value that was kept, or a new one.
+    pub(crate) fn take(&self) -> T {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    pub(super) fn keep(&self, used: T) {
+    /// Keeps a value that is not needed any more.
+    pub(crate) fn keep(&self, used: T) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(used);
     }
 }
