@@ -5,7 +5,7 @@
 import io, os, sys
 
 from data import read, table, write
-from measure import clock, measure, medians
+from measure import clock, measure, medians, settle
 
 PAIRS = [
     ("parquet", "csv"), ("csv", "parquet"), ("parquet", "jsonl"), ("jsonl", "parquet"),
@@ -101,6 +101,7 @@ def compare(command, folder, data, pairs, counts, peers, rounds):
         for turn in range(rounds):
             for threads in counts:
                 for name, words in programs(command, source, answer, threads, peers):
+                    settle(folder, [source], largest(folder))
                     times.setdefault((threads, name), []).append(measure(words))
                     if turn == 0 and not read(answer, data.schema).equals(data):
                         raise SystemExit(f"{name}: {from_kind} to {to_kind}: the answer differs")
@@ -124,12 +125,18 @@ def growth(command, folder, rows, sizes, rounds):
             words = next(programs(command, source, target, 2, []))[1]
             runs = []
             for _ in range(rounds):
+                settle(folder, [source], largest(folder))
                 runs.append(measure(words))
                 target.unlink()
             row = {"pair": f"{from_kind} to {to_kind}", "size": size, "mb": round(source.stat().st_size / 1e6)}
             found.append(row | medians(runs))
             print(found[-1], flush=True)
     return found
+
+
+def largest(folder):
+    """The megabytes of the largest input: no output is much larger. More than 2 GB would have to go to the disk."""
+    return min(max((folder / f"data.{kind}").stat().st_size >> 20 for kind in FORMATS), 2048)
 
 
 def repeated(base, rows):

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 import data
-from measure import clock, measure, medians
+from measure import clock, measure, medians, settle
 
 
 @dataclass
 class Work:
-    """What the command is given, what the peers do (the target is of the first), and what must come out."""
+    """What the command is given, what the peers do (the target is of the first), and what must come out. A peer is a function, whose
+    `reads` names its input."""
 
     name: str
     target: float
@@ -42,9 +43,9 @@ def make(command, folder, megabytes):
     data.write(data.frame(megabytes * 16_000), folder / "frame.arrow")
     matrix = data.sparse(megabytes * 20_000)
     scipy.sparse.save_npz(folder / "csr.npz", matrix, compressed=False)
+    scipy.io.mmwrite(folder / "csr.mtx", matrix)
     # Compressing takes SciPy long.
     small = data.sparse(megabytes * 5_000)
-    scipy.io.mmwrite(folder / "csr.mtx", small)
     scipy.sparse.save_npz(folder / "packed.npz", small)
     scipy.sparse.save_npz(folder / "small.npz", small, compressed=False)
     made = [("data.arrow", "data.bson"), ("frame.arrow", "frame.dbdf"), ("frame.arrow", "frame.dynd"), ("csr.npz", "csr.dbdf"), ("small.npz", "small.dbdf")]
@@ -65,6 +66,7 @@ def copy(source):
             output.flush()
             os.fsync(output.fileno())
 
+    work.reads = source
     return work
 
 
@@ -74,6 +76,7 @@ def read_bytes(source):
 
         numpy.fromfile(folder / source, dtype=numpy.uint8)
 
+    work.reads = source
     return work
 
 
@@ -85,6 +88,7 @@ def feather(source, target, compression):
         table = pyarrow.feather.read_table(str(folder / source), use_threads=threads > 1, memory_map=False)
         pyarrow.feather.write_feather(table, str(folder / target), compression=compression)
 
+    work.reads = source
     return work
 
 
@@ -100,6 +104,7 @@ def parquet(source, target):
             table = pyarrow.feather.read_table(str(folder / source), use_threads=threads > 1, memory_map=False)
             pyarrow.parquet.write_table(table, folder / target, compression="lz4")
 
+    work.reads = source
     return work
 
 
@@ -111,6 +116,7 @@ def synced(work, target):
         with open(folder / target, "rb") as written:
             os.fsync(written.fileno())
 
+    with_sync.reads = work.reads
     return with_sync
 
 
@@ -126,6 +132,7 @@ def scipy_convert(source, target, compressed=False):
         else:
             scipy.sparse.save_npz(folder / target, matrix, compressed=compressed)
 
+    work.reads = source
     return work
 
 
@@ -135,6 +142,7 @@ def hash_bytes(source):
 
         blake3.blake3(max_threads=threads).update_mmap(folder / source).hexdigest()
 
+    work.reads = source
     return work
 
 
@@ -151,6 +159,7 @@ def compress(source, target):
         with open(folder / target, "rb") as written:
             os.fsync(written.fileno())
 
+    work.reads = source
     return work
 
 
@@ -162,6 +171,7 @@ def decompress(source, target):
             while block := input.read(1 << 20):
                 output.write(block)
 
+    work.reads = source
     return work
 
 
@@ -195,6 +205,9 @@ def with_scipy(source, target, name, reads, writes, *options):
     work = scipy_convert(reads, writes, compressed="compressed=true" in options)
     return convert(source, target, name, 3, {"SciPy": work, "SciPy, synced": synced(work, writes)}, *options)
 
+
+hash_packs.reads = "kept.store"
+decode_parquet.reads = summarize.reads = "data.parquet"
 
 WORKS = [
     convert("data.arrow", "out.bson", "arrow to bsondf", 1.2, {
@@ -243,6 +256,7 @@ def run(command, folder, works, counts, rounds):
             for threads, name, words in programs(command, folder, work, counts):
                 if work.fresh:
                     shutil.rmtree(folder / work.fresh, ignore_errors=True)
+                settle(folder, inputs(folder, work), (folder / "frame.arrow").stat().st_size >> 20)
                 times.setdefault((threads, name), []).append(measure(words, folder))
                 if work.same and name == "pentaglot" and turn == 0:
                     source, target = (identity(command, folder / name) for name in work.same)
@@ -264,6 +278,12 @@ def programs(command, folder, work, counts):
             yield threads, work.floor[0], [command, *work.floor[1], "--threads", str(threads)]
         for name in work.peers:
             yield threads, name, [sys.executable, __file__, "peer", work.name, name, str(folder), str(threads)]
+
+
+def inputs(folder, work):
+    """The files and folders that the command and the peers of a work read."""
+    names = [word for word in work.words if not word.startswith("out.")] + [peer.reads for peer in work.peers.values()]
+    return [folder / name for name in dict.fromkeys(names) if (folder / name).exists()]
 
 
 def remove_outputs(folder):
