@@ -203,7 +203,8 @@ def convert(source, target, name, goal, peers, *options):
 
 def with_scipy(source, target, name, reads, writes, *options):
     work = scipy_convert(reads, writes, compressed="compressed=true" in options)
-    return convert(source, target, name, 3, {"SciPy": work, "SciPy, synced": synced(work, writes)}, *options)
+    peers = {"SciPy": work, "SciPy, synced": synced(work, writes), "copy of the input": copy(source)}
+    return convert(source, target, name, 3, peers, *options)
 
 
 hash_packs.reads = "kept.store"

@@ -31,7 +31,7 @@ pub(crate) use self::spool::Spool;
 use self::stream::{BoxRead, Stream};
 pub(crate) use self::window::Window;
 use crate::control::Control;
-use crate::cursor::allocate_zeroed;
+use crate::cursor::{allocate_zeroed, reserve};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::limits::{Budget, Limits};
 use crate::redact::redacted;
@@ -226,9 +226,22 @@ impl Source {
             self.count(len)?;
             return Ok(memory.slice_with_length(offset as usize, len as usize));
         }
-        let mut memory = allocate_zeroed(len, budget).at(offset)?;
-        self.read_exact_at(offset, memory.as_slice_mut())?;
-        Ok(memory.into())
+        let mut bytes = reserve::<u8>(len, budget).at(offset)?;
+        if !bytes.as_ptr().cast::<i128>().is_aligned() {
+            // The allocator aligns bytes for bytes alone.
+            drop(bytes);
+            let mut memory = allocate_zeroed(len, budget).at(offset)?;
+            self.read_exact_at(offset, memory.as_slice_mut())?;
+            return Ok(memory.into());
+        }
+        self.bytes()?.append_at(offset, &mut bytes).at(offset)?;
+        self.count(bytes.len() as u64)?;
+        if (bytes.len() as u64) < len {
+            self.check_unchanged()?;
+            return Err(Error::truncated(format_args!("{len} bytes"), bytes.len()).at(offset));
+        }
+        bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+        Ok(bytes.into_memory().into())
     }
 
     /// Like [`read_range`](Self::read_range) for several ranges; costly bytes are fetched in as few reads as possible.

@@ -46,6 +46,17 @@ pub trait ReadAt: Send + Sync {
     /// Reads at `offset` until `buffer` is full or the bytes end; returns how many were read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
+    /// Appends to `memory` what is read at `offset`, until its capacity is full or the bytes end.
+    ///
+    /// The default fills the room with zeros before it reads; bytes that can be read into new memory need not.
+    fn append_at(&self, offset: u64, memory: &mut Vec<u8>) -> io::Result<()> {
+        let start = memory.len();
+        memory.resize(memory.capacity(), 0);
+        let count = read_full(self, offset, memory.get_mut(start..).unwrap_or_default());
+        memory.truncate(start + count.as_ref().map_or(0, |count| *count));
+        count.map(drop)
+    }
+
     /// The bytes of several ranges. A range past the last byte is an error.
     ///
     /// The default reads one after the other; a store that can fetch several at a time should do so.
@@ -155,6 +166,20 @@ impl ReadAt for FileBytes {
             }
         }
         Ok(done)
+    }
+
+    #[cfg(unix)]
+    fn append_at(&self, offset: u64, memory: &mut Vec<u8>) -> io::Result<()> {
+        let start = memory.len();
+        while memory.len() < memory.capacity() {
+            let place = offset.saturating_add((memory.len() - start) as u64);
+            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(memory), place) {
+                Ok(0) => break,
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn is_costly(&self) -> bool {

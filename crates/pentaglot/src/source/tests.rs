@@ -22,6 +22,17 @@ impl Read for Slow<'_> {
 }
 
 #[test]
+fn a_file_that_got_shorter_is_an_error() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), pattern(100_000)).unwrap();
+    let (source, budget) = (Source::open(file.path()).unwrap(), Budget::default());
+    file.as_file().set_len(50_000).unwrap();
+    assert_eq!(source.read_range(40_000, 10_000, &budget).unwrap().as_slice(), &pattern(50_000)[40_000..]);
+    assert!(source.read_range(40_000, 20_000, &budget).is_err());
+    assert_eq!(budget.used(), 0);
+}
+
+#[test]
 fn every_kind_of_source_gives_the_same_bytes() {
     let bytes = pattern(3 << 20);
     let file = tempfile::NamedTempFile::new().unwrap();
