@@ -142,6 +142,16 @@ impl FastBits<'_> {
         before.wrapping_add(self.isa.popcount(self.isa.low_bits_to_64(bits, index.wrapping_sub(64 * word))))
     }
 
+    /// Ones before `index`, if it is below the number of bits.
+    #[inline(always)]
+    pub(crate) fn rank_below(self, index: u64) -> Option<u64> {
+        if index > self.last {
+            return None;
+        }
+        // SAFETY: `index` is not past the last bit of the words, which the counts are of.
+        Some(unsafe { rank_in_counts(self.isa, self.small.cast(), self.large, self.words, index) })
+    }
+
     /// Prefetches the lines that a query for `index` reads.
     #[inline(always)]
     pub(crate) fn prefetch(self, index: u64) {

@@ -301,7 +301,7 @@ impl<W: Words> BitQueries for BitVector<W> {
                     indexes.iter().for_each(|&index| bits.prefetch(index.min(len)));
                 }
                 for (answer, &index) in answers.iter_mut().zip(indexes) {
-                    *answer = if index >= len { self.ones } else { bits.rank(index) };
+                    *answer = bits.rank_below(index).unwrap_or(self.ones);
                 }
             }
             return;
