@@ -2,7 +2,7 @@
 
 #: By conversion or work.
 REASONS = {
-    "arrow to parquet": "zstd takes 30 to 38 % of the processor time (the same library in both programs), tables of values 15 %, comparing texts for the smallest and largest value of each page 6 %, reading the input 10 to 17 %: Polars maps the file and trusts it. Both cores are busy from the first batch to the last row group. Tried and kept: differences instead of plain numbers and lengths, the last row group appended while it is encoded, smaller pieces of work; tried and not kept: the allocators mimalloc and jemalloc, which were slower.",
+    "arrow to parquet": "zstd takes 30 to 38 % of the processor time (the same library in both programs), tables of values 15 %, comparing texts for the smallest and largest value of each page 6 %, reading the input 10 to 17 %: Polars maps the file and trusts it. Both cores are busy from the first batch to the last row group. Tried and kept: differences instead of plain numbers, the last row group appended while it is encoded, smaller pieces of work; tried and not kept: the allocators mimalloc and jemalloc, which were slower.",
     "parquet to arrow": "Decompressing zstd takes 30 % of the processor time, the copy of the output into the page cache a quarter.",
     "arrow to csv": "One thread formats and writes in turn; pyarrow writes without a sync.",
     "arrow to bsondf": "LZ4 takes most of the processor time: a column of BSON DataFrame is one block, which the C library compresses as a whole, since its bytes are those of the original programs.",
@@ -15,7 +15,7 @@ REASONS = {
     "dbdf CSR to npz": "As the other way: a third of SciPy's time is less than the bare copy of the input takes. The rows are read twice, since a member of npz is one array.",
     "mtx to dbdf CSR": "SciPy reads Matrix Market with fast_matrix_market, on as many threads. Parsing takes half of the processor time, and has both threads; then, since the last line may belong to the first row, one thread builds the rows and another copies them into the page cache, which two threads cannot share. New memory for the entries takes 10 to 15 %.",
     "dbdf CSR to mtx": "The shortest digits of the floats and building the lines take half of the processor time; one thread copies 255 MB into the page cache.",
-    "hash of Arrow IPC": "BLAKE3 takes 45 % of the processor time, read(2) 17 %, zeroing the memory that it reads into 15 %: the peer hashes the mapped file in place.",
+    "hash of Arrow IPC": "BLAKE3 takes 45 % of the processor time, read(2) 17 %: the peer hashes the mapped file in place.",
     "store get": "Chunks of 16 KiB are decompressed one by one and checked by BLAKE3.",
     "describe of a dbdf frame": "Ten statistics of each value, against reading alone.",
     "spy plot of CSR": "At this size the start, the font and the PNG take as long as reading.",
@@ -50,8 +50,8 @@ ONE_STREAM = {
     "dbdf CSR to compressed npz": "Deflating has all threads; reading the rows into a spool before it has not.",
     "mtx to dbdf CSR": "Rows are built and written after the last line has been parsed, by one thread each.",
     "dbdf CSR to mtx": WRITING + ": 255 MB.",
-    "hash of Arrow IPC": "One thread reads into memory that it has to zero, which takes 0.12 s, as long as hashing on two; a batch is complete when the slowest column is.",
-    "diff of equal files": "Comparing takes 9 % of the processor time, reading the rest. With two threads batches wait in queues, so that reading needs other memory each time, which has to be zeroed (20 %).",
+    "hash of Arrow IPC": "One thread reads, which takes as long as hashing on two; a batch is complete when the slowest column is.",
+    "diff of equal files": "Comparing takes 9 % of the processor time, reading the rest. With two threads batches wait in queues, so that reading needs other memory each time.",
     "store verify": "The store has two packs of different sizes; read(2) takes 77 % of the processor time.",
     "store put": "Cutting columns and compressing chunks have both threads, in turn with appending them to the pack and hashing it, which has one.",
     "store get": "The columns of a batch are decoded side by side and differ: texts take longest.",

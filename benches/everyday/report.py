@@ -54,7 +54,7 @@ def sections(results):
         [[row["pair"], row["threads"], targets.PAIRS[row["threads"]], f"{row['wall']:.2f}x of {row['wall_peer']}", f"{row['cpu']:.2f}x of {row['cpu_peer']}"] for row in results["ratios"]],
     )
     yield "## Our formats"
-    yield f"Tables and matrices of about {results['megabytes']} MB. The peer's time over ours, the target (of the first peer), with two threads, and the most memory that the command held."
+    yield f"Tables and matrices of about {results['megabytes']} MB. The peer's time over ours, the target (of the first peer, with two threads), and the most memory that the command held."
     yield table(
         ["work", "against", "threads", "target", "wall time", "processor time", "peak MB"],
         [[row["work"], row["peer"], row["threads"], row["target"] or "", f"{row['wall']:.2f}x", f"{row['cpu']:.2f}x", row["peak_mb"]] for row in results["own_ratios"]],
@@ -110,7 +110,7 @@ def over_size(results):
     yield table(
         ["conversion", "input MB", "wall s", "processor s", "in the kernel", "processor ms a MB", "peak MB"],
         [
-            [row["pair"], row["mb"], f"{row['wall']:.2f}", f"{row['cpu']:.2f}", f"{row['kernel'] / row['cpu']:.0%}", f"{row['cpu'] * 1000 / max(row['mb'], 1):.2f}", row["peak_mb"]]
+            [row["pair"], row["mb"], f"{row['wall']:.2f}", f"{row['cpu']:.2f}", f"{row['kernel'] / max(row['cpu'], 1e-3):.0%}", f"{row['cpu'] * 1000 / max(row['mb'], 1):.2f}", row["peak_mb"]]
             for row in by_pair(results)
         ],
     )

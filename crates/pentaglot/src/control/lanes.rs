@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// Lanes of work, each with a state `S` that its items `I` change.
 ///
-/// Nobody waits for all lanes until [`all`](Self::all) is called, so that a thread which is done with one lane goes on with
+/// Nobody waits for lanes until [`all`](Self::all) or [`one`](Self::one) is called, so that a thread which is done with one lane goes on with
 /// another, also with items that came later. Items are done on the job's threads, and on the calling one while more than
 /// `most_waiting` bytes wait. In a job with one thread the calling one does all of them, at once.
 pub(crate) struct Lanes<S, I> {

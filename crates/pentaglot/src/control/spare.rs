@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 /// Values whose memory the next piece of work uses. The system zeroes new memory page by page, which can cost more than to
-/// parse or print what it then holds.
+/// parse or print what it then holds. What is kept is not taken from the budget: the caller bounds it.
 pub(crate) struct Spare<T>(Mutex<Vec<T>>);
 
 impl<T> Default for Spare<T> {

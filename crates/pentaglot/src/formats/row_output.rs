@@ -17,6 +17,8 @@ const PIECE_ROWS: (usize, usize) = (4096, 64);
 const PIECE_BYTES: usize = 256 << 10;
 /// How many pieces for each thread are encoded before the next ones are begun.
 const GROUP_PIECES: usize = 8;
+/// A buffer that has grown beyond so many bytes is freed after its use.
+const MOST_KEPT: usize = 4 * PIECE_BYTES;
 /// Rows that may become so many bytes are encoded one at a time.
 const LARGE_ROW: usize = 4 << 20;
 
@@ -27,8 +29,7 @@ pub(crate) struct RowOutput {
     /// Bytes that are written before the first rows, or at the end if there are none: if these fail, nothing is written.
     pub(crate) begin: Vec<u8>,
     control: Control,
-    /// What pieces are encoded into. A buffer that stays in a cache is faster than to append to an output in memory, whose pages
-    /// are new.
+    /// What pieces are encoded into: using a buffer again is faster than new memory.
     buffers: Spare<Vec<u8>>,
 }
 
@@ -72,7 +73,9 @@ impl RowOutput {
         };
         let mut write = |bytes: Vec<u8>| {
             self.write(&bytes)?;
-            buffers.keep(bytes);
+            if bytes.capacity() <= MOST_KEPT {
+                buffers.keep(bytes);
+            }
             Ok(())
         };
         if threads == 1 {

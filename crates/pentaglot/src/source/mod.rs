@@ -26,7 +26,7 @@ pub use self::packing::Packing;
 pub use self::read_at::ReadAt;
 pub(crate) use self::read_at::read_until_full;
 pub(crate) use self::read_at::{FileBytes, MemoryBytes};
-use self::read_at::{read_full, sibling_path};
+use self::read_at::{append_at, read_full, sibling_path};
 pub(crate) use self::spool::Spool;
 use self::stream::{BoxRead, Stream};
 pub(crate) use self::window::Window;
@@ -211,11 +211,7 @@ impl Source {
     /// Fills `buffer` from `offset`; returns a `Truncated` error if there are not enough bytes.
     pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let count = self.read_at(offset, buffer)?;
-        if count < buffer.len() {
-            self.check_unchanged()?;
-            return Err(Error::truncated(format_args!("{} bytes", buffer.len()), count).at(offset));
-        }
-        Ok(())
+        self.check_read(offset, count, buffer.len() as u64)
     }
 
     /// `len` bytes from `offset` in new aligned memory (bytes in memory are shared, not copied). The length
@@ -226,22 +222,29 @@ impl Source {
             self.count(len)?;
             return Ok(memory.slice_with_length(offset as usize, len as usize));
         }
-        let mut bytes = reserve::<u8>(len, budget).at(offset)?;
-        if !bytes.as_ptr().cast::<i128>().is_aligned() {
-            // The allocator aligns bytes for bytes alone.
-            drop(bytes);
-            let mut memory = allocate_zeroed(len, budget).at(offset)?;
-            self.read_exact_at(offset, memory.as_slice_mut())?;
-            return Ok(memory.into());
+        if let Some(file) = self.bytes()?.file() {
+            let mut bytes = reserve::<u8>(len, budget).at(offset)?;
+            // Allocators align bytes for any type, though they need not.
+            if bytes.as_ptr().cast::<i128>().is_aligned() {
+                append_at(file, offset, &mut bytes).at(offset)?;
+                bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+                self.count(bytes.len() as u64)?;
+                self.check_read(offset, bytes.len(), len)?;
+                return Ok(bytes.into_memory().into());
+            }
         }
-        self.bytes()?.append_at(offset, &mut bytes).at(offset)?;
-        self.count(bytes.len() as u64)?;
-        if (bytes.len() as u64) < len {
+        let mut memory = allocate_zeroed(len, budget).at(offset)?;
+        self.read_exact_at(offset, memory.as_slice_mut())?;
+        Ok(memory.into())
+    }
+
+    /// Returns a `Truncated` error if fewer bytes were read than asked for.
+    fn check_read(&self, offset: u64, count: usize, len: u64) -> Result<()> {
+        if (count as u64) < len {
             self.check_unchanged()?;
-            return Err(Error::truncated(format_args!("{len} bytes"), bytes.len()).at(offset));
+            return Err(Error::truncated(format_args!("{len} bytes"), count).at(offset));
         }
-        bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
-        Ok(bytes.into_memory().into())
+        Ok(())
     }
 
     /// Like [`read_range`](Self::read_range) for several ranges; costly bytes are fetched in as few reads as possible.

@@ -46,17 +46,6 @@ pub trait ReadAt: Send + Sync {
     /// Reads at `offset` until `buffer` is full or the bytes end; returns how many were read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Appends to `memory` what is read at `offset`, until its capacity is full or the bytes end.
-    ///
-    /// The default fills the room with zeros before it reads; bytes that can be read into new memory need not.
-    fn append_at(&self, offset: u64, memory: &mut Vec<u8>) -> io::Result<()> {
-        let start = memory.len();
-        memory.resize(memory.capacity(), 0);
-        let count = read_full(self, offset, memory.get_mut(start..).unwrap_or_default());
-        memory.truncate(start + count.as_ref().map_or(0, |count| *count));
-        count.map(drop)
-    }
-
     /// The bytes of several ranges. A range past the last byte is an error.
     ///
     /// The default reads one after the other; a store that can fetch several at a time should do so.
@@ -81,6 +70,12 @@ pub trait ReadAt: Send + Sync {
 
     /// The bytes themselves, if they are in memory, so that they are shared and not copied.
     fn memory(&self) -> Option<&Buffer> {
+        None
+    }
+
+    /// The file, if the bytes are all of a file of this library.
+    #[doc(hidden)]
+    fn file(&self) -> Option<&File> {
         None
     }
 }
@@ -168,18 +163,8 @@ impl ReadAt for FileBytes {
         Ok(done)
     }
 
-    #[cfg(unix)]
-    fn append_at(&self, offset: u64, memory: &mut Vec<u8>) -> io::Result<()> {
-        let start = memory.len();
-        while memory.len() < memory.capacity() {
-            let place = offset.saturating_add((memory.len() - start) as u64);
-            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(memory), place) {
-                Ok(0) => break,
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+    fn file(&self) -> Option<&File> {
+        Some(&self.file)
     }
 
     fn is_costly(&self) -> bool {
@@ -212,6 +197,38 @@ impl ReadAt for FileBytes {
         }
         Ok(Some(Arc::new(FileBytes::new(file, Some(path))?)))
     }
+}
+
+/// Reads at `offset` until the capacity of `memory` is full or the file ends. New memory need not be zeroed for it.
+#[cfg(unix)]
+pub(super) fn append_at(file: &File, offset: u64, memory: &mut Vec<u8>) -> io::Result<()> {
+    let start = memory.len();
+    while memory.len() < memory.capacity() {
+        let place = offset.saturating_add((memory.len() - start) as u64);
+        match rustix::io::pread(file, rustix::buffer::spare_capacity(memory), place) {
+            Ok(0) => break,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(super) fn append_at(file: &File, offset: u64, memory: &mut Vec<u8>) -> io::Result<()> {
+    let start = memory.len();
+    memory.resize(memory.capacity(), 0);
+    let mut done = start;
+    while let Some(rest) = memory.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match read_some_at(file, rest, offset.saturating_add((done - start) as u64)) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    memory.truncate(done);
+    Ok(())
 }
 
 /// The path with `suffix` appended to its name.

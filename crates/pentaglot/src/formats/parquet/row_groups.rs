@@ -72,7 +72,7 @@ struct OpenColumn {
     root: TypePtr,
     properties: Properties,
     /// Which leaves have no dictionary any more.
-    plain: Vec<bool>,
+    without_dictionary: Vec<bool>,
     /// None before the first value of a row group.
     leaves: Vec<ArrowColumnWriter>,
     /// The leaves of a row group that has been closed.
@@ -83,8 +83,7 @@ struct OpenColumn {
 #[derive(Clone)]
 struct Properties {
     dictionary: WriterPropertiesPtr,
-    /// Without dictionaries.
-    plain: WriterPropertiesPtr,
+    without_dictionary: WriterPropertiesPtr,
 }
 
 /// What a column does next.
@@ -107,9 +106,9 @@ impl OpenColumn {
                 }
             }
             Item::Close => {
-                for (leaf, plain) in self.leaves.drain(..).zip(&mut self.plain) {
+                for (leaf, is_without) in self.leaves.drain(..).zip(&mut self.without_dictionary) {
                     let chunk = leaf.close().map_err(from_parquet)?;
-                    *plain = *plain || left_dictionary_early(&chunk);
+                    *is_without = *is_without || left_dictionary_early(&chunk);
                     self.closed.push(chunk);
                 }
             }
@@ -120,11 +119,13 @@ impl OpenColumn {
     /// Starts a row group.
     fn start(&mut self) -> Result<(), ParquetError> {
         self.leaves = self.writers(&self.properties.dictionary)?;
-        self.plain.resize(self.leaves.len(), false);
-        if self.plain.contains(&true) {
-            let plain = self.writers(&self.properties.plain)?;
-            for ((leaf, other), is_plain) in self.leaves.iter_mut().zip(plain).zip(&self.plain) {
-                if *is_plain {
+        self.without_dictionary.resize(self.leaves.len(), false);
+        if self.without_dictionary.contains(&true) {
+            let others = self.writers(&self.properties.without_dictionary)?;
+            for ((leaf, other), is_without) in
+                self.leaves.iter_mut().zip(others).zip(&self.without_dictionary)
+            {
+                if *is_without {
                     *leaf = other;
                 }
             }
@@ -167,10 +168,10 @@ impl RowGroups {
     ) -> Result<Self> {
         let (file, _) = file.into_serialized_writer().map_err(from_parquet)?;
         let root = file.schema_descr().root_schema();
-        let plain = WriterProperties::clone(file.properties()).into_builder();
+        let without = WriterProperties::clone(file.properties()).into_builder();
         let properties = Properties {
             dictionary: Arc::clone(file.properties()),
-            plain: Arc::new(plain.set_dictionary_enabled(false).build()),
+            without_dictionary: Arc::new(without.set_dictionary_enabled(false).build()),
         };
         let column = |(field, stored): (&FieldRef, &TypePtr)| -> Result<OpenColumn> {
             let alone = Type::group_type_builder(root.name()).with_fields(vec![TypePtr::clone(stored)]);
@@ -178,7 +179,7 @@ impl RowGroups {
                 field: FieldRef::clone(field),
                 root: Arc::new(alone.build().map_err(from_parquet)?),
                 properties: properties.clone(),
-                plain: Vec::new(),
+                without_dictionary: Vec::new(),
                 leaves: Vec::new(),
                 closed: Vec::new(),
             })

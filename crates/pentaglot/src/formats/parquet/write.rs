@@ -229,12 +229,11 @@ fn properties(
         builder = match column.physical_type() {
             // Measured values seldom repeat: a table of them costs memory per column and gains nothing.
             PhysicalType::FLOAT | PhysicalType::DOUBLE => builder.set_column_dictionary_enabled(path, false),
-            // Where a table is too small, numbers and lengths are stored as differences: they are often near each other, so
-            // that there is less to compress.
+            // Where the dictionary is full, whole numbers are stored as differences, so that there is less to compress. Texts stay
+            // plain: engines of a few years ago do not read their lengths stored so.
             PhysicalType::INT32 | PhysicalType::INT64 => {
                 builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
             }
-            PhysicalType::BYTE_ARRAY => builder.set_column_encoding(path, Encoding::DELTA_LENGTH_BYTE_ARRAY),
             _ => builder,
         };
     }
