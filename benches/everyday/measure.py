@@ -1,5 +1,5 @@
 """How a program is measured."""
-import os, pathlib, statistics, subprocess, sys, time
+import os, pathlib, resource, statistics, subprocess, sys, time
 
 
 def measure(words, folder=None):
@@ -44,11 +44,12 @@ def settle(folder, inputs, megabytes):
 
 def clock(work):
     """Does the work of a peer; prints its seconds for `measure`."""
-    start, before = time.perf_counter(), os.times()
+    used = lambda: resource.getrusage(resource.RUSAGE_SELF)
+    start, before = time.perf_counter(), used()
     work()
-    wall, after = time.perf_counter() - start, os.times()
-    kernel = after.system - before.system
-    print(wall, after.user - before.user + kernel, kernel)
+    wall, after = time.perf_counter() - start, used()
+    kernel = after.ru_stime - before.ru_stime
+    print(wall, after.ru_utime - before.ru_utime + kernel, kernel)
 
 
 def medians(runs):

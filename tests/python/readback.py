@@ -90,6 +90,36 @@ def test_arrow_and_parquet():
             assert back.equals(original), (name, extension, back.schema, original.schema)
 
 
+def test_numbers_that_leave_the_dictionary():
+    """Whole numbers become differences where the dictionary is full; texts stay plain, which older programs read."""
+    rng = np.random.default_rng(5)
+    rows = 600_000
+    integers = np.iinfo(np.int64)
+    any_int = rng.integers(integers.min, integers.max, rows, endpoint=True)
+    original = pa.table(
+        {
+            "any": any_int,
+            "unsigned": any_int.view(np.uint64),
+            "rising": pa.array(np.arange(rows) * 1000, pa.timestamp("us", "UTC")),
+            "short": pa.array((any_int >> 32).astype(np.int32), mask=rng.random(rows) < 0.3),
+            "bytes": pa.array((any_int & 127).astype(np.int8)),
+            "lists": pa.ListArray.from_arrays(pa.array(np.arange(0, rows + 1) // 2 * 2, pa.int32()), pa.array(any_int)),
+            "text": [f"text {number}" for number in any_int],
+        }
+    )
+    pyarrow.feather.write_feather(original, FOLDER / "numbers.arrow")
+    files = [convert(FOLDER / "numbers.arrow", f"numbers{threads}.parquet", "--threads", threads) for threads in (1, 2, 7)]
+    assert len({file.read_bytes() for file in files}) == 1
+    file = pyarrow.parquet.ParquetFile(files[0])
+    assert file.read().equals(original)
+    group = file.metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    delta = {column.path_in_schema for column in columns if "DELTA_BINARY_PACKED" in column.encodings}
+    assert delta == {"any", "unsigned", "rising", "short", "lists.list.item"}, delta
+    others = {column.path_in_schema: set(column.encodings) for column in columns if column.path_in_schema not in delta}
+    assert "PLAIN" in others["text"] and all(used <= {"PLAIN", "RLE", "RLE_DICTIONARY"} for used in others.values()), others
+
+
 def test_pandas():
     frame = pd.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"], "c": pd.to_datetime(["2020-01-01", None, "2021-05-06"])})
     frame = frame.set_index(pd.Index([10, 20, 30], name="key"))
