@@ -1,8 +1,9 @@
 """Everyday conversions through the command, against DuckDB, Polars and pyarrow.
 
     pairs.py peer NAME SOURCE TARGET THREADS    what a peer does, in a process of its own
+    pairs.py floor TARGET BYTES SECONDS         so many bytes are written at an even pace, and synced
 """
-import io, os, sys
+import io, os, sys, time
 
 from data import read, table, write
 from measure import clock, measure, medians, settle
@@ -113,8 +114,11 @@ def compare(command, folder, data, pairs, counts, peers, rounds):
 
 
 def growth(command, folder, rows, sizes, rounds):
-    """Conversions of `rows` rows and of multiples of them. Beyond ten times as many, the same rows are repeated."""
-    found = []
+    """Conversions of `rows` rows and of multiples of them. Beyond ten times as many, the same rows are repeated.
+
+    `linear` is the time that would be proportional to that of the size before, `writing` what a program takes that does nothing but
+    write as many bytes as the output has within that time, evenly."""
+    found, before = [], {}
     base = table(rows * min(max(sizes), 10))
     for size in sizes:
         data = repeated(base, rows * size)
@@ -123,15 +127,31 @@ def growth(command, folder, rows, sizes, rounds):
         for from_kind, to_kind in PAIRS:
             source, target = folder / f"data.{from_kind}", folder / f"out.{to_kind}"
             words = next(programs(command, source, target, 2, []))[1]
-            runs = []
+            megabytes, runs, floors = source.stat().st_size / 1e6, [], []
+            linear = before.get((from_kind, to_kind), 0) * megabytes
             for _ in range(rounds):
                 settle(folder, [source], largest(folder))
                 runs.append(measure(words))
+                written = target.stat().st_size
                 target.unlink()
-            row = {"pair": f"{from_kind} to {to_kind}", "size": size, "mb": round(source.stat().st_size / 1e6)}
-            found.append(row | medians(runs))
+                settle(folder, [source], largest(folder))
+                floors.append(measure([sys.executable, __file__, "floor", str(target), str(written), str(linear)]))
+                target.unlink()
+            row = {"pair": f"{from_kind} to {to_kind}", "size": size, "mb": round(megabytes)}
+            found.append(row | medians(runs) | {"linear": round(linear, 4), "writing": medians(floors)["wall"]})
+            before[from_kind, to_kind] = found[-1]["wall"] / megabytes
             print(found[-1], flush=True)
     return found
+
+
+def write_evenly(target, size, seconds):
+    """Writes so many bytes in so many seconds and brings them to the disk, as the command does."""
+    block, start = bytes(1 << 20), time.perf_counter()
+    with open(target, "wb", buffering=0) as output:
+        for place in range(0, size, len(block)):
+            output.write(block[: size - place])
+            time.sleep(max(0, start + seconds * place / size - time.perf_counter()))
+        os.fsync(output.fileno())
 
 
 def largest(folder):
@@ -161,4 +181,7 @@ def ratios(found):
 
 
 if __name__ == "__main__":
-    peer(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    if sys.argv[1] == "floor":
+        clock(lambda: write_evenly(sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
+    else:
+        peer(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))

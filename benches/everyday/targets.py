@@ -47,11 +47,16 @@ def second_thread(results):
 
 
 def growth(results):
-    """The time of a megabyte in the largest file over that in the one before it; here less is better."""
+    """The time of a megabyte in the largest file over that in the one before it, the same for the processor outside of the kernel, and
+    how much longer than evenly it takes to write the output and do nothing else; here less is better."""
     for pair in sorted({row["pair"] for row in results["growth"]}):
         *_, before, largest = sorted((row for row in results["growth"] if row["pair"] == pair), key=lambda row: row["size"])
-        each = [row["wall"] / max(row["mb"], 1) for row in (before, largest)]
-        yield pair, largest["mb"], each[1] / each[0], largest["peak_mb"]
+
+        def each(seconds):
+            return seconds(largest) / max(largest["mb"], 1) / (max(seconds(before), 1e-3) / max(before["mb"], 1))
+
+        wall, program = each(lambda row: row["wall"]), each(lambda row: row["cpu"] - row["kernel"])
+        yield pair, largest["mb"], wall, program, largest["writing"] / max(largest["linear"], 1e-3), largest["peak_mb"]
 
 
 def below(rows):

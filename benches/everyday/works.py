@@ -213,11 +213,13 @@ decode_parquet.reads = summarize.reads = "data.parquet"
 WORKS = [
     convert("data.arrow", "out.bson", "arrow to bsondf", 1.2, {
         "Feather LZ4": feather("data.arrow", "peer.feather", "lz4"),
+        "Feather LZ4, synced": synced(feather("data.arrow", "peer.feather", "lz4"), "peer.feather"),
         "Feather Zstd": feather("data.arrow", "peer.feather", "zstd"),
         "Parquet LZ4": parquet("data.arrow", "peer.parquet"),
     }),
     convert("data.bson", "out.arrow", "bsondf to arrow", 1.2, {
         "Feather LZ4": feather("data.feather", "peer.arrow", "uncompressed"),
+        "Feather LZ4, synced": synced(feather("data.feather", "peer.arrow", "uncompressed"), "peer.arrow"),
         "Feather Zstd": feather("zstd.feather", "peer.arrow", "uncompressed"),
         "Parquet LZ4": parquet("lz4.parquet", "peer.arrow"),
     }),

@@ -9,6 +9,9 @@ use super::{Result, build_folder, cargo, python, root, run};
 /// What `all` measures, beside the command.
 const BENCHES: [&str; 6] = ["bsondf", "dbdf", "ds", "dynd", "everyday", "sds"];
 
+/// Those that run alone, by name: `xtask bench NAME`.
+const ALONE: [&str; 2] = ["sql", "store"];
+
 /// Those that have peers in Python, which `PYTHON` or `PENTAGLOT_PYTHON` names if it is not to be the one made for them.
 const PYTHON_PEERS: [&str; 3] = ["bsondf", "dbdf", "ds"];
 
@@ -17,7 +20,7 @@ pub(crate) fn check() -> Result {
     let mut command = cargo();
     command.args(["check", "--quiet", "--locked", "--manifest-path"]).arg(root().join("benches/Cargo.toml"));
     command.arg("--target-dir").arg(build_folder().join("benches"));
-    run(command.args(BENCHES.iter().flat_map(|name| ["--package", name])))
+    run(command.args(BENCHES.iter().chain(&ALONE).flat_map(|name| ["--package", name])))
 }
 
 /// All benches. Those of the formats leave their figures for that of the command, which writes all to `benches/RESULTS.md`.

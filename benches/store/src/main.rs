@@ -153,7 +153,7 @@ fn speed(rows: usize) {
         .add("BLAKE3", || {
             std::thread::scope(|scope| {
                 for pack in &packs {
-                    scope.spawn(|| {
+                    scope.spawn(move || {
                         let mut hasher = blake3::Hasher::new();
                         hasher.update_reader(fs::File::open(pack).unwrap()).unwrap();
                         std::hint::black_box(hasher.finalize())
