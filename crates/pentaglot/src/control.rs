@@ -1,8 +1,10 @@
 //! [`Control`]: the progress of a job, a flag that cancels it, and the threads that it may use.
 
+mod ahead;
 mod lanes;
 mod spare;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use lanes::Lanes;
 pub(crate) use spare::Spare;
 

@@ -89,7 +89,47 @@ def test_a_document_is_read_before_and_after_fork(tmp_path, extension):
         pg.write(np.arange(200_000).reshape(-1, 2), path)
     else:
         pg.write(pa.table({name: range(100_000) for name in "ab"}), path)
-    read_before_and_after_fork(str(path))
+    read_before_and_after_fork(path)
+
+
+@pytest.mark.parametrize("extension", ["bson", "csv", "jsonl"])
+def test_rows_that_are_partly_read_go_on_in_both_processes_after_fork(tmp_path, extension):
+    path = tmp_path / f"t.{extension}"
+    pg.write(pa.table({name: range(1_000_000) for name in "ab"}), path)
+    code = """
+        import os, sys
+        import pentaglot as pg
+        document = pg.open(sys.argv[1], threads=3)
+        unread, rows = document.rows(), iter(document.rows())
+        first = next(rows).num_rows
+
+        def count_is_right():
+            return first + sum(batch.num_rows for batch in rows) == 1_000_000
+
+        child = os.fork()
+        if child == 0:
+            left = iter(document.rows())
+            next(left)
+            del left
+            os._exit(0 if count_is_right() and sum(batch.num_rows for batch in unread) == 1_000_000 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert count_is_right()
+        """
+    run_and_end(code, path)
+
+
+def test_rows_of_a_file_object_can_be_left(tmp_path):
+    path = tmp_path / "t.bson"
+    pg.write(pa.table({name: range(1_000_000) for name in "abc"}), path)
+    code = """
+        import sys
+        import pentaglot as pg
+        for _ in range(30):
+            rows = iter(pg.open(open(sys.argv[1], "rb"), threads=3).rows())
+            assert next(rows).num_rows > 0 and next(rows).num_rows > 0
+            del rows
+        """
+    run_and_end(code, path)
 
 
 def test_a_remote_document_is_read_before_and_after_fork(tmp_path):
@@ -127,8 +167,7 @@ def serve(content):
 
 
 def read_before_and_after_fork(name):
-    code = textwrap.dedent(
-        """
+    code = """
         import os, sys
         import pentaglot as pg
         document = pg.open(sys.argv[1], threads=3)
@@ -147,8 +186,12 @@ def read_before_and_after_fork(name):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert document.read().num_rows == 100_000
         """
-    )
-    command = [sys.executable, "-c", code, name]
+    run_and_end(code, name)
+
+
+def run_and_end(code, name):
+    """Runs a program, which ends within a minute."""
+    command = [sys.executable, "-c", textwrap.dedent(code), str(name)]
     parent = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         errors = parent.communicate(timeout=60)[1]

@@ -27,6 +27,8 @@ pub(crate) struct Window<R = SourceReader> {
     len: Option<u64>,
     /// Whether nothing follows what is in memory.
     ended: bool,
+    /// Why nothing can be read after what is in memory.
+    failed: Option<Error>,
     /// How much is read at a time.
     step: usize,
     /// Line ends before the memory, if they are counted.
@@ -46,6 +48,7 @@ impl<R> Window<R> {
             limit: u64::MAX,
             len: None,
             ended: false,
+            failed: None,
             step,
             lines: None,
             budget,
@@ -65,7 +68,7 @@ impl<R> Window<R> {
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.input = input;
         (self.position, self.end, self.base, self.ended) = (0, 0, offset, false);
-        (self.len, self.lines) = (None, self.lines.map(|_| 0));
+        (self.len, self.lines, self.failed) = (None, self.lines.map(|_| 0), None);
     }
 
     /// Changes how much is read at a time.
@@ -86,7 +89,7 @@ impl<R> Window<R> {
         let (Some(lines), Some(before)) = (self.lines, before) else { return error };
         let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.end);
         let before = self.memory.as_slice().get(..before).unwrap_or_default();
-        error.line(lines + memchr::memchr_iter(b'\n', before).count() as u64 + 1)
+        error.line(lines + line_ends(before) + 1)
     }
 
     /// The offset in the file of the next byte.
@@ -140,6 +143,35 @@ impl<R> Window<R> {
     pub(crate) fn is_last(&self) -> bool {
         self.ended
     }
+
+    /// Keeps an error of the input for whoever needs more than is in memory.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.failed = Some(error);
+    }
+
+    /// Goes back by pieces that were given out one after the other, up to the next byte.
+    pub(crate) fn go_back(&mut self, pieces: &[Window<io::Empty>]) -> Result<()> {
+        let count: usize = pieces.iter().map(|piece| piece.rest().len()).sum();
+        if let Some(position) = self.position.checked_sub(count) {
+            self.position = position;
+            return Ok(());
+        }
+        let rest = self.rest();
+        self.budget.check((count + rest.len()) as u64).map_err(|error| error.at(self.offset()))?;
+        let memory = pieces.iter().map(Window::rest).chain([rest]).collect::<Vec<_>>().concat();
+        if let Some(lines) = &mut self.lines {
+            *lines += line_ends(&self.memory[..self.position]);
+            *lines = lines.saturating_sub(line_ends(&memory[..count]));
+        }
+        self.base = self.offset().saturating_sub(count as u64);
+        (self.position, self.end) = (0, memory.len());
+        self.memory = Buffer::from_vec(memory);
+        Ok(())
+    }
+}
+
+fn line_ends(text: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', text).count() as u64
 }
 
 impl<R: Read> Window<R> {
@@ -171,6 +203,7 @@ impl<R: Read> Window<R> {
     pub(crate) fn drain(&mut self) -> Result<u64> {
         let mut count = self.rest().len() as u64;
         self.position = self.end;
+        self.check_input()?;
         if !self.ended {
             let left = self.limit - self.offset();
             count += io::copy(&mut self.input.by_ref().take(left), &mut io::sink())?;
@@ -179,34 +212,46 @@ impl<R: Read> Window<R> {
         Ok(count)
     }
 
+    fn check_input(&mut self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
     /// Reads once into memory of at least `least` bytes.
     fn read_some(&mut self, least: usize) -> Result<bool> {
+        self.check_input()?;
         if self.ended {
             return Ok(false);
         }
         let held = self.end - self.position;
-        let size = if held == self.memory.len() { held.saturating_mul(2) } else { self.memory.len() };
+        // Memory that pieces use is left to them.
+        let own = if self.memory.strong_count() == 1 { self.memory.len() } else { held };
+        let size = if held == own { held.saturating_mul(2) } else { own };
         // One byte more than there is shows the end.
         let left = self.len.map_or(u64::MAX, |len| len.saturating_sub(self.offset()).saturating_add(1));
         let most = usize::try_from(left).unwrap_or(usize::MAX).max(held + 1);
-        let size = size.max(self.step).max(least).min(most).max(self.memory.len());
+        let size = size.max(self.step).max(least).min(most).max(own);
         self.budget.check(size as u64).map_err(|error| error.at(self.offset()))?;
-        let mut memory = match std::mem::take(&mut self.memory).into_vec::<u8>() {
-            Ok(memory) => memory,
-            Err(shared) => shared.to_vec(),
-        };
+        let memory = std::mem::take(&mut self.memory);
         if let Some(lines) = &mut self.lines {
-            *lines += memchr::memchr_iter(b'\n', &memory[..self.position]).count() as u64;
+            *lines += line_ends(&memory[..self.position]);
         }
-        if self.position > 0 {
-            memory.copy_within(self.position..self.end, 0);
-        }
+        let used = self.position..self.end;
         (self.base, self.position, self.end) = (self.offset(), 0, held);
-        if size > memory.len() {
+        let moved = |memory: &[u8]| {
             let mut larger = vec![0; size];
-            larger[..held].copy_from_slice(&memory[..held]);
-            memory = larger;
-        }
+            larger[..held].copy_from_slice(&memory[used.clone()]);
+            larger
+        };
+        let mut memory = match memory.into_vec::<u8>() {
+            Ok(mut memory) if memory.len() >= size => {
+                if used.start > 0 {
+                    memory.copy_within(used, 0);
+                }
+                memory
+            }
+            Ok(memory) => moved(&memory),
+            Err(shared) => moved(&shared),
+        };
         let left = usize::try_from(self.limit - self.base).unwrap_or(usize::MAX);
         let room = memory.len().min(left);
         let read = read_once(&mut self.input, &mut memory[held..room]);

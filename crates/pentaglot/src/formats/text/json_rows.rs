@@ -1,6 +1,5 @@
 //! An open text of JSON rows: its schema, batches of rows, and what is wrong with them.
 
-use std::collections::VecDeque;
 use std::io::{Empty, Read};
 use std::sync::Arc;
 
@@ -111,7 +110,8 @@ impl JsonRows {
         let is_table = Shape::of(full) == Shape::Table;
         let chosen = request.columns().filter(|_| is_table).map(|_| request.fields());
         let wanted: Option<Arc<[usize]>> = chosen.as_deref().map(Arc::from);
-        let piece = PieceDecoder { layout: self.layout.clone(), wanted, budget: self.budget.clone() };
+        let piece =
+            Arc::new(PieceDecoder { layout: self.layout.clone(), wanted, budget: self.budget.clone() });
         let decoder = piece.decoder()?;
         let range = request.range(u64::MAX);
         let is_own_size = request.batch_rows() == 0;
@@ -130,7 +130,11 @@ impl JsonRows {
             frame: self.framing.begin(),
             scanner: self.scanner()?,
             decoder,
-            batches: RowBatches { order: keep, schema: Arc::clone(&schema), elements: self.elements },
+            batches: Arc::new(RowBatches {
+                order: keep,
+                schema: Arc::clone(&schema),
+                elements: self.elements,
+            }),
             row: 0,
             from: range.start,
             to: range.end,
@@ -140,7 +144,6 @@ impl JsonRows {
             id: self.summary.format,
             pieces: Pieces::new(in_pieces, &self.control, &self.budget),
             piece,
-            ready: VecDeque::new(),
         };
         request.project_lists(rows::from_batches(schema, reader))
     }
@@ -323,7 +326,7 @@ struct Reader {
     frame: Frame,
     scanner: Scanner<BoxRead>,
     decoder: RowDecoder<BoxRead>,
-    batches: RowBatches,
+    batches: Arc<RowBatches>,
     row: u64,
     from: u64,
     to: u64,
@@ -331,42 +334,20 @@ struct Reader {
     batch_bytes: u64,
     guessed: bool,
     id: &'static str,
-    pieces: Pieces,
-    piece: PieceDecoder,
-    /// Batches of pieces that have been read.
-    ready: VecDeque<RecordBatch>,
+    pieces: Pieces<RecordBatch>,
+    piece: Arc<PieceDecoder>,
 }
 
 impl Reader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        if self.ready.is_empty() {
-            self.read_pieces()?;
-        }
-        match self.ready.pop_front() {
-            Some(batch) => Ok(Some(batch)),
-            None => self.batch(),
-        }
-    }
-
-    /// Reads the next pieces side by side, as far as they are plain.
-    fn read_pieces(&mut self) -> Result<()> {
-        let window = self.scanner.window();
-        let cuts = self.pieces.cut(window)?;
-        if cuts.is_empty() {
-            return Ok(());
-        }
-        let pieces = cuts.into_iter().map(|range| (window.piece(range.clone()), range.len())).collect();
         let (piece, batches, most) = (&self.piece, &self.batches, self.batch_rows);
-        let read = self.pieces.each(pieces, |(window, bytes)| {
-            let mut decoder = piece.read(window, most)?;
-            Ok((batches.batch(&mut decoder)?, bytes))
+        let read = self.pieces.next(self.scanner.window(), |window| {
+            let (piece, batches) = (Arc::clone(piece), Arc::clone(batches));
+            move || batches.batch(&mut piece.read(window, most)?)
         })?;
-        for (batch, bytes) in read {
-            self.scanner.window().advance(bytes);
-            self.row += batch.num_rows() as u64;
-            self.ready.push_back(batch);
-        }
-        Ok(())
+        let Some(batch) = read else { return self.batch() };
+        self.row += batch.num_rows() as u64;
+        Ok(Some(batch))
     }
 
     fn batch(&mut self) -> Result<Option<RecordBatch>> {

@@ -4,11 +4,11 @@
 //! careful reader reads it again, from the same place to the same end, and says what is wrong. So messages come from one place,
 //! and batches end at the same rows whatever the number of threads.
 
-use std::io::Read;
-use std::ops::Range;
+use std::collections::VecDeque;
+use std::io::{Empty, Read};
 
-use crate::control::Control;
-use crate::error::Result;
+use crate::control::{Ahead, Control};
+use crate::error::{ErrorKind, Result};
 use crate::limits::Budget;
 use crate::source::Window;
 
@@ -16,6 +16,8 @@ use crate::source::Window;
 const BATCH_TEXT_BYTES: u64 = 1 << 20;
 /// How many bytes a cell may take in memory; a batch has no more cells than fit a batch of the budget.
 const CELL_BYTES: u64 = 16;
+/// How many pieces are read ahead, for each thread.
+const AHEAD: usize = 2;
 /// The most pieces that the careful reader reads in a row after one was not plain.
 const MOST_CAREFUL: u32 = 16;
 
@@ -30,93 +32,200 @@ pub(super) fn batch_rows(columns: usize, budget: &Budget) -> usize {
     usize::try_from(cells / (columns as u64).max(1)).unwrap_or(usize::MAX).max(1)
 }
 
-/// When text is read in pieces, and how many at a time.
-pub(super) struct Pieces {
-    control: Control,
-    /// How many pieces are read side by side; 0: the careful reader reads everything.
-    lanes: usize,
+/// Pieces of text that are read ahead, each into a `T`.
+pub(super) struct Pieces<T> {
+    /// The texts of the pieces that are being read, and their results.
+    texts: VecDeque<Window<Empty>>,
+    ahead: Ahead<T>,
+    /// How many pieces are read ahead; 0: the careful reader reads everything.
+    most: usize,
     bytes: usize,
     /// How many batches the careful reader is still to read, and how many the next time.
     careful: u32,
     next_careful: u32,
+    /// How many pieces were plain since one was not.
+    plain: usize,
 }
 
-impl Pieces {
+impl<T: Send + 'static> Pieces<T> {
     /// Text that is cut into pieces if `allowed` and if the job has several threads.
     pub(super) fn new(allowed: bool, control: &Control, budget: &Budget) -> Self {
         let bytes = batch_text_bytes(budget);
         let room = usize::try_from(budget.limits().max_alloc / 64 / bytes).unwrap_or(usize::MAX);
-        let lanes = if allowed && control.threads() > 1 { control.threads().min(room) } else { 0 };
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Pieces { control: control.clone(), lanes, bytes, careful: 0, next_careful: 1 }
+        let most = control.threads().saturating_mul(AHEAD).min(room);
+        Pieces {
+            texts: VecDeque::new(),
+            ahead: Ahead::new(control),
+            most: if allowed && control.threads() > 1 && room > 1 { most } else { 0 },
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            careful: 0,
+            next_careful: 1,
+            plain: 0,
+        }
     }
 
-    /// The next pieces of a window, as ranges of what it has in memory. None: the careful reader reads the next batch.
-    pub(super) fn cut<R: Read>(&mut self, window: &mut Window<R>) -> Result<Vec<Range<usize>>> {
-        if self.lanes < 2 {
-            return Ok(Vec::new());
-        }
+    /// What the next piece of a window was read into. `None`: the careful reader reads the next batch. `reader` makes what reads a
+    /// piece, on one of the job's threads.
+    pub(super) fn next<R: Read, W: FnOnce() -> Result<T> + Send + 'static>(
+        &mut self,
+        window: &mut Window<R>,
+        reader: impl Fn(Window<Empty>) -> W,
+    ) -> Result<Option<T>> {
         if self.careful > 0 {
             self.careful -= 1;
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        // The last line of each piece goes past its nominal end.
-        window.fill(self.lanes.saturating_mul(self.bytes.saturating_add(self.bytes / 8)))?;
-        Ok(cuts(window.rest(), self.bytes, self.lanes, window.is_last()))
+        self.begin(window, reader)?;
+        let Some(read) = self.ahead.next() else { return Ok(None) };
+        if let Ok(read) = read {
+            self.texts.pop_front();
+            self.plain += 1;
+            if self.plain >= self.most {
+                self.next_careful = 1;
+            }
+            return Ok(Some(read));
+        }
+        // The others may begin inside a record.
+        self.ahead.clear();
+        window.go_back(self.texts.make_contiguous())?;
+        self.texts.clear();
+        (self.plain, self.careful) = (0, self.next_careful - 1);
+        self.next_careful = (2 * self.next_careful).min(MOST_CAREFUL);
+        Ok(None)
     }
 
-    /// Does `read` for each piece; results are those of the first pieces, up to one that is not plain.
-    pub(super) fn each<I: Send, T: Send>(
+    /// Cuts text into pieces and begins to read them: no more than the threads can take, so that the first one is not waited for.
+    fn begin<R: Read, W: FnOnce() -> Result<T> + Send + 'static>(
         &mut self,
-        pieces: Vec<I>,
-        read: impl Fn(I) -> Result<T> + Send + Sync,
-    ) -> Result<Vec<T>> {
-        let count = pieces.len();
-        let results = self.control.map(pieces, read)?;
-        let plain: Vec<T> = results.into_iter().map_while(Result::ok).collect();
-        if plain.len() < count {
-            self.careful = self.next_careful;
-            self.next_careful = (2 * self.next_careful).min(MOST_CAREFUL);
-        } else {
-            self.next_careful = 1;
+        window: &mut Window<R>,
+        reader: impl Fn(Window<Empty>) -> W,
+    ) -> Result<()> {
+        let most = self.most.min(self.texts.len().saturating_add(self.most.div_ceil(AHEAD)));
+        while self.texts.len() < most {
+            let Some(end) = self.cut(window) else { break };
+            let piece = || window.piece(0..end);
+            self.ahead.begin(reader(piece()))?;
+            self.texts.push_back(piece());
+            window.advance(end);
         }
-        Ok(plain)
+        Ok(())
+    }
+
+    /// Where the next piece of a window ends; `None` if it does not end soon.
+    fn cut<R: Read>(&self, window: &mut Window<R>) -> Option<usize> {
+        // The last line of a piece goes past its nominal end, most often by little.
+        [self.bytes / 8, self.bytes].into_iter().find_map(|more| {
+            match window.fill(self.bytes.saturating_add(more)) {
+                // The careful reader needs less memory.
+                Err(error) if error.kind() == ErrorKind::Limit => {}
+                // What was read before is given out first.
+                Err(error) => window.fail(error),
+                Ok(_) => {}
+            }
+            cut(window.rest(), self.bytes, window.is_last())
+        })
     }
 }
 
-/// Cuts text into at most `most` pieces: each ends with the first line that ends at `least` bytes or later; at the end of
-/// the input, with the last line.
-fn cuts(text: &[u8], least: usize, most: usize, is_last: bool) -> Vec<Range<usize>> {
-    let mut cuts = Vec::new();
-    let mut start = 0;
-    while cuts.len() < most && start < text.len() {
-        let from = start.saturating_add(least.max(1)) - 1;
-        let line_end = text.get(from..).and_then(|rest| memchr::memchr(b'\n', rest));
-        let end = match line_end {
-            Some(line_end) => from + line_end + 1,
-            None if is_last => text.len(),
-            None => break,
-        };
-        cuts.push(start..end);
-        start = end;
-    }
-    cuts
+/// Where a piece of text ends: with the first line that ends at `least` bytes or later; at the end of the input, with the last
+/// line. `None` if it does not end in this text.
+fn cut(text: &[u8], least: usize, is_last: bool) -> Option<usize> {
+    let from = least.max(1) - 1;
+    let line_end = text.get(from..).and_then(|rest| memchr::memchr(b'\n', rest));
+    line_end.map(|line_end| from + line_end + 1).or((is_last && !text.is_empty()).then_some(text.len()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     #[test]
-    fn pieces_end_with_the_first_line_that_is_long_enough() {
+    fn a_piece_ends_with_the_first_line_that_is_long_enough() {
         let text = b"aaa\nbb\n\ncccccccc\nd";
-        assert_eq!(cuts(text, 4, 9, true), [0..4, 4..8, 8..17, 17..18]);
-        assert_eq!(cuts(text, 4, 9, false), [0..4, 4..8, 8..17], "the last line may go on");
-        assert_eq!(cuts(text, 4, 2, true), [0..4, 4..8]);
-        assert_eq!(cuts(text, 5, 9, true), [0..7, 7..17, 17..18]);
-        assert_eq!(cuts(text, 100, 9, false), []);
-        let whole = cuts(text, 100, 9, true);
-        assert_eq!(whole.iter().map(|piece| (piece.start, piece.end)).collect::<Vec<_>>(), [(0, 18)]);
-        assert_eq!(cuts(b"", 1, 1, true), []);
+        assert_eq!(cut(text, 4, true), Some(4));
+        assert_eq!(cut(text, 5, true), Some(7));
+        assert_eq!(cut(text, 8, true), Some(8));
+        assert_eq!(cut(text, 9, false), Some(17));
+        assert_eq!(cut(text, 18, true), Some(18));
+        assert_eq!(cut(text, 18, false), None, "the last line may go on");
+        assert_eq!(cut(text, 100, false), None);
+        assert_eq!(cut(text, 100, true), Some(18));
+        assert_eq!(cut(b"", 1, true), None);
+    }
+
+    /// Text that fails after its last byte.
+    struct Failing<'t>(&'t [u8]);
+
+    impl Read for Failing<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(buffer) {
+                Ok(0) => Err(std::io::Error::other("the disk is gone")),
+                other => other,
+            }
+        }
+    }
+
+    /// Lines with their numbers, the first bytes of which say whether they are plain.
+    fn lines(count: usize, odd: impl Fn(usize) -> bool) -> Vec<u8> {
+        let line = |number| {
+            format!("{} {number} {}\n", if odd(number) { "odd" } else { "plain" }, "x".repeat(40_000))
+        };
+        (0..count).map(line).collect::<String>().into_bytes()
+    }
+
+    /// Reads all lines: those of pieces which are plain at once, others line by line. Returns the first word of each and where the
+    /// careful reader was used.
+    fn read_all(text: &[u8], threads: usize) -> (Vec<String>, Vec<usize>, Error) {
+        let budget = Budget::default();
+        let mut pieces = Pieces::new(true, &Control::new(threads), &budget);
+        let mut window = Window::new(Failing(text), 0, 1 << 16, budget).count_lines();
+        let words = |text: &[u8]| {
+            let text = String::from_utf8(text.to_vec()).unwrap();
+            let number = |line: &str| line.split(' ').nth(1).unwrap().to_owned();
+            text.lines().map(number).collect::<Vec<_>>()
+        };
+        let (mut read, mut careful) = (Vec::new(), Vec::new());
+        loop {
+            let next = pieces.next(&mut window, |piece| {
+                move || {
+                    let text = piece.rest();
+                    let is_odd = memchr::memmem::find(text, b"odd").is_some();
+                    if is_odd { Err(Error::malformed("plain", "odd")) } else { Ok(words(text)) }
+                }
+            });
+            match next {
+                Ok(Some(lines)) => read.extend(lines),
+                Err(error) => return (read, careful, error),
+                Ok(None) => {
+                    careful.push(read.len());
+                    let Some(end) = memchr::memchr(b'\n', window.rest()) else {
+                        match window.more() {
+                            Err(error) => return (read, careful, error),
+                            Ok(more) => assert!(more),
+                        }
+                        continue;
+                    };
+                    let error = window.with_line(Error::malformed("", "").at(window.offset()));
+                    assert!(error.to_string().contains(&format!("line {}", read.len() + 1)), "{error}");
+                    read.extend(words(&window.rest()[..end + 1]));
+                    window.advance(end + 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_that_are_not_plain_are_read_again_from_their_begin() {
+        for threads in [2, 3, 7] {
+            for odd in [vec![], vec![0], vec![100], vec![26, 27, 199], vec![60, 61, 62, 63, 120]] {
+                let text = lines(200, |number| odd.contains(&number));
+                let (read, careful, error) = read_all(&text, threads);
+                assert_eq!(read, (0..200).map(|number| number.to_string()).collect::<Vec<_>>());
+                // The last lines are less than a piece, and could go on.
+                assert_eq!(odd.is_empty(), careful[0] > 170, "{careful:?}");
+                assert!(error.to_string().contains("the disk is gone"), "{error}");
+            }
+        }
     }
 }

@@ -216,3 +216,41 @@ fn an_error_in_a_later_batch_names_its_row() {
     let error = rows.find_map(|batch| batch.err()).unwrap();
     assert_eq!(crate::Error::from(error).path(), "columns.c.d[77]");
 }
+
+#[test]
+fn columns_that_are_decoded_side_by_side_tell_the_same_error() {
+    const ROWS: i64 = 200_000;
+    let text = |at: i64| -> ArrayRef {
+        let bytes =
+            (0..ROWS).map(|row| (row % 3 != 0).then_some(if row == at { &b"\xff"[..] } else { b"word" }));
+        Arc::new(bytes.collect::<arrow_array::BinaryArray>())
+    };
+    let numbers: ArrayRef = Arc::new((0..ROWS).map(Some).collect::<arrow_array::Int64Array>());
+    let whole = table(vec![("late", text(140_000)), ("n", numbers), ("early", text(100_000))]);
+    let mut document = bson::Document::from_reader(&write(&whole)[..]).unwrap();
+    for name in ["late", "early"] {
+        document.get_document_mut(name).unwrap().insert("t", "utf8");
+    }
+    let bytes = document.to_vec().unwrap();
+    for threads in [1, 2, 7] {
+        let options = ReadOptions { control: crate::Control::new(threads), ..ReadOptions::default() };
+        let document = open_with(&bytes, &options).unwrap();
+        for (names, place) in
+            [(&["early"][..], 100_000), (&["late", "n", "early"][..], 100_000), (&["n", "late"][..], 140_000)]
+        {
+            let selection = document.selection().with_columns(names).unwrap();
+            let mut rows = document.rows(&selection).unwrap();
+            let mut count = 0;
+            let error = rows.find_map(|batch| batch.map(|batch| count += batch.num_rows()).err()).unwrap();
+            let column =
+                names.iter().find(|name| **name != "n" && (place == 140_000 || **name == "early")).unwrap();
+            assert_eq!(
+                crate::Error::from(error).path(),
+                format!("columns.{column}.d[{place}]"),
+                "{threads} threads"
+            );
+            assert_eq!(count, place / 65_536 * 65_536);
+            assert!(rows.next().is_none());
+        }
+    }
+}

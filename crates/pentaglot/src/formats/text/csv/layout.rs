@@ -1,7 +1,6 @@
 //! Records and their fields, from a window of a stream.
 
 use std::io::{Empty, Read};
-use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::formats::text::pieces::Pieces;
@@ -120,18 +119,14 @@ impl<R: Read> Records<R> {
         self.window.offset() - self.record as u64
     }
 
-    /// The next records in pieces, which are read side by side, and the bytes of each; none if they are to be read here.
-    pub(super) fn cut(&mut self, pieces: &mut Pieces) -> Result<Vec<(Records<Empty>, usize)>> {
-        let cuts = pieces.cut(&mut self.window)?;
-        let piece =
-            |range: Range<usize>| (Records::of(self.window.piece(range.clone()), &self.dialect), range.len());
-        Ok(cuts.into_iter().map(piece).collect())
-    }
-
-    /// Goes past `bytes` bytes of records that were read elsewhere.
-    pub(super) fn skip(&mut self, bytes: usize) {
-        self.window.advance(bytes);
+    /// What the next piece of records was read into; `None` if they are to be read here.
+    pub(super) fn next_piece<T: Send + 'static, W: FnOnce() -> Result<T> + Send + 'static>(
+        &mut self,
+        pieces: &mut Pieces<T>,
+        reader: impl Fn(Records<Empty>) -> W,
+    ) -> Result<Option<T>> {
         self.record = 0;
+        pieces.next(&mut self.window, |piece| reader(Records::of(piece, &self.dialect)))
     }
 
     /// Goes past what comes before the first record: a byte order mark, and the lines that are to be skipped.

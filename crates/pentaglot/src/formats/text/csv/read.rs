@@ -1,7 +1,6 @@
 //! Opening, and rows.
 
-use std::collections::VecDeque;
-use std::io::{self, Cursor, Read};
+use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -342,10 +341,11 @@ impl Table {
         })
     }
 
-    /// An empty table of the same columns.
-    fn fresh(&self) -> Result<Self> {
-        let wanted = |index: usize| matches!(self.columns.get(index), Some(Some(_)));
-        Table::new(&self.fields, wanted, &self.dialect, &self.budget)
+    /// What makes a table of the same columns, without rows, on any thread.
+    fn of_same_columns(&self) -> impl FnOnce() -> Result<Self> + Send + use<> {
+        let (fields, dialect, budget) = (self.fields.clone(), self.dialect.clone(), self.budget.clone());
+        let wanted: Vec<bool> = self.columns.iter().map(Option::is_some).collect();
+        move || Table::new(&fields, |index| wanted.get(index) == Some(&true), &dialect, &budget)
     }
 
     /// Appends a record. `found` gets each error; the caller decides whether to go on.
@@ -458,7 +458,7 @@ fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
         records: document.records()?,
         columns: full.fields().len(),
         table,
-        layout: RowBatches { schema: Arc::clone(&schema), order },
+        layout: Arc::new(RowBatches { schema: Arc::clone(&schema), order }),
         row: 0,
         from: range.start,
         to: range.end,
@@ -466,7 +466,6 @@ fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
         batch_bytes,
         explain: (document.guessed, document.is_decoded),
         pieces,
-        ready: VecDeque::new(),
     };
     Ok(rows::from_batches(schema, reader))
 }
@@ -493,7 +492,7 @@ struct Reader {
     records: Records<BoxRead>,
     columns: usize,
     table: Table,
-    layout: RowBatches,
+    layout: Arc<RowBatches>,
     row: u64,
     from: u64,
     to: u64,
@@ -501,34 +500,16 @@ struct Reader {
     batch_bytes: u64,
     /// Whether types were inferred, and whether the text was decoded.
     explain: (bool, bool),
-    pieces: Pieces,
-    /// Batches of pieces that have been read.
-    ready: VecDeque<RecordBatch>,
+    pieces: Pieces<RecordBatch>,
 }
 
 impl Reader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        if self.ready.is_empty() {
-            self.read_pieces()?;
-        }
-        match self.ready.pop_front() {
-            Some(batch) => Ok(Some(batch)),
-            None => self.batch(),
-        }
-    }
-
-    /// Reads the next pieces side by side, as far as they are plain.
-    fn read_pieces(&mut self) -> Result<()> {
-        let pieces = self.records.cut(&mut self.pieces)?;
-        if pieces.is_empty() {
-            return Ok(());
-        }
-        let fresh = |(records, bytes)| Ok((records, bytes, self.table.fresh()?));
-        let pieces = pieces.into_iter().map(fresh).collect::<Result<_>>()?;
-        let (layout, columns) = (&self.layout, self.columns);
-        let read = self.pieces.each(
-            pieces,
-            |(mut records, bytes, mut table): (Records<io::Empty>, usize, Table)| {
+        let (table, layout, columns) = (&self.table, &self.layout, self.columns);
+        let read = self.records.next_piece(&mut self.pieces, |mut records| {
+            let (new_table, layout) = (table.of_same_columns(), Arc::clone(layout));
+            move || {
+                let mut table = new_table()?;
                 while records.next_record()? {
                     match skipped(&records, columns) {
                         // The batch begins where its first row does.
@@ -537,15 +518,12 @@ impl Reader {
                         false => table.read(&records, Err)?,
                     }
                 }
-                Ok((layout.batch(&mut table)?, bytes))
-            },
-        )?;
-        for (batch, bytes) in read {
-            self.records.skip(bytes);
-            self.row += batch.num_rows() as u64;
-            self.ready.push_back(batch);
-        }
-        Ok(())
+                layout.batch(&mut table)
+            }
+        })?;
+        let Some(batch) = read else { return self.batch() };
+        self.row += batch.num_rows() as u64;
+        Ok(Some(batch))
     }
 
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
