@@ -262,6 +262,45 @@ fn a_window_takes_no_more_memory_than_the_file_has_bytes() {
     assert_eq!(window.rest(), bytes);
 }
 
+/// Bytes that are more than was known, and how often they are read.
+struct Grown<'b>(&'b [u8], usize);
+
+impl Read for Grown<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.1 += 1;
+        self.0.read(buffer)
+    }
+}
+
+#[test]
+fn a_file_that_grows_is_not_read_byte_by_byte_while_pieces_are_in_use() {
+    let bytes = pattern(200_000);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &bytes[..10_000]).unwrap();
+    let source = Source::open(file.path()).unwrap();
+    let mut input = Grown(&bytes, 0);
+    let mut window = Window::with_input(&source, &mut input, 0, None, 1000, Budget::default());
+    let (mut pieces, mut seen, mut rounds) = (Vec::new(), 0, 0);
+    while window.fill(2000).unwrap() {
+        pieces.push(window.piece(0..1500));
+        assert_eq!(pieces[pieces.len() - 1].rest(), &bytes[seen..seen + 1500]);
+        window.advance(1500);
+        (seen, rounds) = (seen + 1500, rounds + 1);
+        if pieces.len() == 4 {
+            // Now and then they are used again.
+            if rounds % 3 == 0 {
+                window.go_back(&pieces).unwrap();
+                seen -= 6000;
+                assert_eq!((window.offset(), window.rest()[0]), (seen as u64, bytes[seen]));
+            }
+            pieces.clear();
+        }
+    }
+    assert_eq!(window.rest(), &bytes[seen..]);
+    drop(window);
+    assert!(input.1 < 400, "{} reads", input.1);
+}
+
 #[test]
 fn siblings_are_found_beside_files_packed_files_and_foreign_bytes() {
     let folder = tempfile::tempdir().unwrap();

@@ -226,8 +226,9 @@ impl<R: Read> Window<R> {
         // Memory that pieces use is left to them.
         let own = if self.memory.strong_count() == 1 { self.memory.len() } else { held };
         let size = if held == own { held.saturating_mul(2) } else { own };
-        // One byte more than there is shows the end.
-        let left = self.len.map_or(u64::MAX, |len| len.saturating_sub(self.offset()).saturating_add(1));
+        // One byte more than there is shows the end; where it is there, the file grows, and nobody knows by how much.
+        let is_within = |len: &u64| self.offset().saturating_add(held as u64) <= *len;
+        let left = self.len.filter(is_within).map_or(u64::MAX, |len| (len - self.offset()).saturating_add(1));
         let most = usize::try_from(left).unwrap_or(usize::MAX).max(held + 1);
         let size = size.max(self.step).max(least).min(most).max(own);
         self.budget.check(size as u64).map_err(|error| error.at(self.offset()))?;
