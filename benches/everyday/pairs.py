@@ -56,7 +56,7 @@ def with_duckdb(threads):
 
     def work(source, target, from_kind, to_kind):
         rows = {"csv": "read_csv", "jsonl": "read_json", "parquet": "read_parquet"}[from_kind]
-        how = {"csv": "format csv, header", "jsonl": "format json", "parquet": "format parquet, compression zstd"}[to_kind]
+        how = {"csv": "format csv, header", "jsonl": "format json", "parquet": "format parquet, compression zstd, compression_level 1"}[to_kind]
         connection.execute(f"copy (select * from {rows}('{source}')) to '{target}' ({how})")
 
     return work

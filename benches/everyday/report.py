@@ -1,14 +1,23 @@
 """Writes RESULTS.md, results.json and plots/*.svg."""
-import json, subprocess
+import importlib.metadata, json, pathlib, subprocess, tomllib
 
 import targets
 from reasons import GROWTH, ONE_STREAM, REASONS
 
-def versions(command):
-    import duckdb, polars, pyarrow
+#: The peers: packages of Python, and crates of the benches written in Rust.
+PACKAGES = ["blake3", "duckdb", "h5py", "msgpack", "msgspec", "numpy", "polars", "pyarrow", "scipy"]
+CRATES = [
+    "arrow-json", "base64-simd", "bincode", "bitm", "borsh", "lz4-sys", "postcard", "prost", "qwt", "rkyv", "rmp-serde", "serde_json", "simd-json",
+    "simple-sds", "sucds", "sux", "vers-vecs",
+]
 
-    ours = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    return {"pentaglot": ours, "polars": polars.__version__, "duckdb": duckdb.__version__, "pyarrow": pyarrow.__version__}
+
+def versions(command):
+    """What was measured: the command and its compiler, packages of Python, crates."""
+    lock = tomllib.loads((pathlib.Path(__file__).parent.parent / "Cargo.lock").read_text())
+    crates = {package["name"]: package["version"] for package in lock["package"] if package["name"] in CRATES}
+    programs = [subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[:2] for words in ([command, "--version"], ["rustc", "--version"])]
+    return {"programs": dict(programs), "packages": {name: importlib.metadata.version(name) for name in PACKAGES}, "crates": crates}
 
 
 def bars(path, title, entries, unit, line=None):
@@ -75,8 +84,11 @@ def sections(results):
     machine = results["machine"]
     yield "## Machine"
     yield f"{machine['cores']} cores, {machine['processor']}, {machine['system']}; {results['rows']} rows of six columns, seed 7; median of {results['rounds']} round(s). While they ran, the host gave {machine['stolen']:.1%} of the processors' time to others."
-    yield "\n".join(f"- {name} {version}" for name, version in results["versions"].items())
-    yield "Flags: Parquet with zstd level 1, Arrow without compression, CSV with a header, threads as given."
+    yield "\n".join(f"- {kind}: " + ", ".join(f"{name} {version}" for name, version in found.items()) for kind, found in results["versions"].items())
+    yield (
+        "Flags: Parquet with zstd level 1, Arrow without compression, CSV with a header, threads as given; the command and the benches in the profile `release`, for any\n"
+        "processor of its kind, a native build with `-Ctarget-cpu=native`."
+    )
 
 
 def over_threads(results):

@@ -4,7 +4,7 @@ mod ahead;
 mod lanes;
 mod spare;
 
-pub(crate) use ahead::Ahead;
+pub(crate) use ahead::{Ahead, Chain};
 pub(crate) use lanes::Lanes;
 pub(crate) use spare::Spare;
 

@@ -92,7 +92,7 @@ def test_a_document_is_read_before_and_after_fork(tmp_path, extension):
     read_before_and_after_fork(path)
 
 
-@pytest.mark.parametrize("extension", ["bson", "csv", "jsonl"])
+@pytest.mark.parametrize("extension", ["bson", "csv", "jsonl", "parquet"])
 def test_rows_that_are_partly_read_go_on_in_both_processes_after_fork(tmp_path, extension):
     path = tmp_path / f"t.{extension}"
     pg.write(pa.table({name: range(1_000_000) for name in "ab"}), path)

@@ -1,6 +1,6 @@
 //! [`Ahead`]: work that is begun before its result is needed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 
 /// Work that the job's threads do ahead; results are taken in the order in which it was begun.
 ///
+/// Pieces of work that change the same thing are a chain: they are done one after the other, while others are done side by side.
+///
 /// The calling thread works too while the next result is not there, so that a job never has more threads at work here than it may
 /// have, and a thread of the job may be the calling one. Who begins work bounds how much of it waits.
 ///
@@ -18,7 +20,12 @@ pub(crate) struct Ahead<T> {
     shared: Arc<Shared<T>>,
     begun: u64,
     taken: u64,
+    chains: u64,
 }
+
+/// A number that pieces of work have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Chain(u64);
 
 struct Shared<T> {
     state: Mutex<State<T>>,
@@ -29,32 +36,67 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    /// Work that nobody does yet, with its number.
-    waiting: VecDeque<(u64, Work<T>)>,
+    /// Work that nobody does yet.
+    waiting: VecDeque<Waiting<T>>,
+    /// The chains whose work is being done.
+    busy: BTreeSet<Chain>,
     done: BTreeMap<u64, thread::Result<Result<T>>>,
     /// Threads that have been asked to help, and those that do.
     asked: usize,
     helping: usize,
 }
 
+struct Waiting<T> {
+    place: u64,
+    chain: Option<Chain>,
+    work: Work<T>,
+}
+
 type Work<T> = Box<dyn FnOnce() -> Result<T> + Send>;
 
 impl<T: Send + 'static> Ahead<T> {
     pub(crate) fn new(control: &Control) -> Self {
-        let state = State { waiting: VecDeque::new(), done: BTreeMap::new(), asked: 0, helping: 0 };
+        let state = State {
+            waiting: VecDeque::new(),
+            busy: BTreeSet::new(),
+            done: BTreeMap::new(),
+            asked: 0,
+            helping: 0,
+        };
         let (control, process) = (control.clone(), std::process::id());
         let shared = Shared { state: Mutex::new(state), changed: Condvar::new(), control, process };
-        Ahead { shared: Arc::new(shared), begun: 0, taken: 0 }
+        Ahead { shared: Arc::new(shared), begun: 0, taken: 0, chains: 0 }
+    }
+
+    /// A chain to which no work belongs yet.
+    pub(crate) fn chain(&mut self) -> Chain {
+        self.chains += 1;
+        Chain(self.chains)
     }
 
     /// Has a thread of the job do `work`, or the calling one when it waits for a result.
     pub(crate) fn begin(&mut self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<()> {
+        self.begin_work(None, Box::new(work))
+    }
+
+    /// The same with work that is done after all earlier work of its chain.
+    pub(crate) fn begin_in(
+        &mut self,
+        chain: Chain,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<()> {
+        self.begin_work(Some(chain), Box::new(work))
+    }
+
+    fn begin_work(&mut self, chain: Option<Chain>, work: Work<T>) -> Result<()> {
         if self.begun == self.taken && !self.shared.is_here() {
+            let chains = self.chains;
             *self = Ahead::new(&self.shared.control.clone());
+            self.chains = chains;
         }
         let shared = &self.shared;
         let mut state = shared.lock();
-        state.waiting.push_back((self.begun, Box::new(work)));
+        state.waiting.push_back(Waiting { place: self.begun, chain, work });
         self.begun += 1;
         if state.asked + state.helping + 1 < shared.control.threads() {
             state.asked += 1;
@@ -87,6 +129,11 @@ impl<T: Send + 'static> Ahead<T> {
 }
 
 impl<T> Ahead<T> {
+    /// Whether its threads are those of this process.
+    pub(crate) fn is_here(&self) -> bool {
+        self.shared.is_here()
+    }
+
     /// Drops work that nobody has begun to do and results that have not been taken; what is being done ends here.
     pub(crate) fn clear(&mut self) {
         self.taken = self.begun;
@@ -123,18 +170,19 @@ impl<T> Shared<T> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what waits longest, if anything does; gives back the lock.
+    /// Does what waits longest of what can be done, if there is anything; gives back the lock.
     fn work_once<'a>(&'a self, mut state: MutexGuard<'a, State<T>>) -> (MutexGuard<'a, State<T>>, bool) {
-        let Some((place, work)) = state.waiting.pop_front() else { return (state, false) };
+        let Some(Waiting { place, chain, work }) = state.next_work() else { return (state, false) };
         drop(state);
         let done = catch_unwind(AssertUnwindSafe(|| self.control.check().and_then(|()| work())));
         let mut state = self.lock();
         state.done.insert(place, done);
+        state.busy.retain(|busy| Some(*busy) != chain);
         self.changed.notify_all();
         (state, true)
     }
 
-    /// Works until nothing waits.
+    /// Works until nothing waits that can be done: who does other work of a chain does the rest of it.
     fn help(&self) {
         let mut state = self.lock();
         state.asked -= 1;
@@ -148,6 +196,16 @@ impl<T> Shared<T> {
         }
         state.helping -= 1;
         self.changed.notify_all();
+    }
+}
+
+impl<T> State<T> {
+    fn next_work(&mut self) -> Option<Waiting<T>> {
+        let can_be_done = |work: &Waiting<T>| work.chain.is_none_or(|chain| !self.busy.contains(&chain));
+        let place = self.waiting.iter().position(can_be_done)?;
+        let work = self.waiting.remove(place)?;
+        self.busy.extend(work.chain);
+        Some(work)
     }
 }
 
@@ -198,6 +256,34 @@ mod tests {
                 done.unwrap();
             }
             assert!((1..=threads).contains(&most.load(Ordering::SeqCst)));
+        }
+    }
+
+    #[test]
+    fn work_of_a_chain_is_done_in_order_and_other_work_beside_it() {
+        for threads in [1, 2, 3, 7] {
+            let mut ahead = Ahead::new(&Control::new(threads));
+            let chains: Vec<_> = (0..4).map(|_| (ahead.chain(), Arc::new(Mutex::new(0)))).collect();
+            for number in 0..60 {
+                for (chain, count) in &chains {
+                    let count = Arc::clone(count);
+                    let work = move || {
+                        // Work of the same chain would hold it.
+                        let mut count = count.try_lock().map_err(|_| Error::usage("side by side"))?;
+                        thread::yield_now();
+                        *count += 1;
+                        Ok(*count - 1)
+                    };
+                    ahead.begin_in(*chain, work).unwrap();
+                }
+                ahead.begin(move || Ok(number)).unwrap();
+            }
+            for number in 0..60 {
+                for _ in 0..=chains.len() {
+                    assert_eq!(ahead.next().unwrap().unwrap(), number);
+                }
+            }
+            assert!(ahead.next().is_none());
         }
     }
 

@@ -1,7 +1,8 @@
-//! The rows of one row group: its columns are decoded side by side.
+//! The rows of one row group: its columns are decoded side by side, each as far ahead as the reader begins batches.
 
+use std::cmp::Reverse;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, Schema};
@@ -15,7 +16,7 @@ use super::dictionary::longest_value;
 use super::layout::{Chunks, Pages, check_value_count, from_parquet};
 use super::read::Store;
 use super::thrift::PageHeader;
-use crate::control::Control;
+use crate::control::{Ahead, Chain};
 use crate::error::{Error, Result};
 use crate::hub::rows;
 
@@ -23,57 +24,78 @@ use crate::hub::rows;
 const BATCH_BYTES: u64 = 16 << 20;
 const MOST_BATCH_ROWS: u64 = 64 << 10;
 
-/// How many columns are decoded for each thread before the batch is complete, so that slow ones and fast ones even out.
+/// How many lanes there are for each thread, so that slow columns and fast ones even out.
 const LANES_PER_THREAD: usize = 8;
+
+/// A part of a batch: the columns of one lane. `None` at the end.
+pub(super) type Part = Option<RecordBatch>;
 
 /// The rows of a row group that are asked for.
 pub(super) struct GroupRows {
+    /// Those that take longest first, so that no thread is left with one of them at the end.
     lanes: Vec<Lane>,
+    /// The rows of each batch but the last.
+    pub batch_rows: usize,
 }
 
-/// Some of the columns, which one thread decodes.
+/// Some of the columns, which are decoded by one thread at a time.
 struct Lane {
-    /// With a place of its own for the error of a read.
-    chunks: Chunks,
-    reader: ParquetRecordBatchReader,
+    /// Where its columns are among those of all lanes.
+    place: usize,
+    chain: Chain,
     /// Bytes of its chunks.
     bytes: usize,
+    decoder: Arc<Mutex<Decoder>>,
+}
+
+struct Decoder {
+    /// With a place of its own for the error of a read.
+    chunks: Chunks,
+    /// `None` after an error.
+    reader: Option<ParquetRecordBatchReader>,
+}
+
+impl Decoder {
+    fn next_part(&mut self) -> Result<Part> {
+        let Some(mut reader) = self.reader.take() else { return Ok(None) };
+        let part = self.chunks.guarded(|| Ok(reader.next().transpose()?))?;
+        self.reader = Some(reader);
+        Ok(part)
+    }
 }
 
 impl GroupRows {
-    /// The next batch; `None` at the end.
-    pub(super) fn next_batch(&mut self, control: &Control) -> Result<Option<RecordBatch>> {
-        let decoded = control.map_largest_first(
-            std::mem::take(&mut self.lanes),
-            |lane| lane.bytes,
-            |mut lane: Lane| {
-                let batch = lane.chunks.guarded(|| Ok(lane.reader.next().transpose()?))?;
-                Ok((lane, batch))
-            },
-        )?;
-        let mut batches = Vec::new();
-        for decoded in decoded {
-            let (lane, batch) = decoded?;
-            self.lanes.push(lane);
-            batches.push(batch);
-        }
-        if let [only] = batches.as_mut_slice() {
+    /// Begins to decode the next batch, which [`next_batch`](Self::next_batch) takes after all that were begun before.
+    pub(super) fn begin_batch(&self, ahead: &mut Ahead<Part>) -> Result<()> {
+        self.lanes.iter().try_for_each(|lane| {
+            let decoder = Arc::clone(&lane.decoder);
+            let decode = move || decoder.lock().unwrap_or_else(PoisonError::into_inner).next_part();
+            ahead.begin_in(lane.chain, decode)
+        })
+    }
+
+    /// The batch that was begun first; `None` at the end.
+    pub(super) fn next_batch(&self, ahead: &mut Ahead<Part>) -> Result<Option<RecordBatch>> {
+        let mut parts: Vec<(usize, Result<Part>)> =
+            self.lanes.iter().filter_map(|lane| Some((lane.place, ahead.next()?))).collect();
+        parts.sort_unstable_by_key(|(place, _)| *place);
+        let mut parts = parts.into_iter().map(|(_, part)| part).collect::<Result<Vec<Part>>>()?;
+        if let [only] = parts.as_mut_slice() {
             return Ok(only.take());
         }
-        let count = |batch: &Option<RecordBatch>| batch.as_ref().map_or(0, RecordBatch::num_rows);
-        let rows = batches.first().map_or(0, count);
-        if let Some(other) = batches.iter().map(count).find(|other| *other != rows) {
+        let count = |part: &Part| part.as_ref().map_or(0, RecordBatch::num_rows);
+        let rows = parts.first().map_or(0, count);
+        if let Some(other) = parts.iter().map(count).find(|other| *other != rows) {
             let expected = format_args!("{rows} rows, as in the first column");
             return Err(Error::malformed(expected, other).rule("row-count"));
         }
-        let batches: Vec<RecordBatch> = batches.into_iter().flatten().collect();
-        if batches.is_empty() {
+        let parts: Vec<RecordBatch> = parts.into_iter().flatten().collect();
+        if parts.is_empty() {
             return Ok(None);
         }
         let fields: Vec<FieldRef> =
-            batches.iter().flat_map(|batch| batch.schema_ref().fields().iter().cloned()).collect();
-        let columns: Vec<ArrayRef> =
-            batches.iter().flat_map(|batch| batch.columns().iter().cloned()).collect();
+            parts.iter().flat_map(|part| part.schema_ref().fields().iter().cloned()).collect();
+        let columns: Vec<ArrayRef> = parts.iter().flat_map(|part| part.columns().iter().cloned()).collect();
         rows::batch(Arc::new(Schema::new(fields)), columns, rows).map(Some)
     }
 }
@@ -87,6 +109,7 @@ impl Store {
         columns: &[usize],
         range: Range<u64>,
         batch_rows: usize,
+        ahead: &mut Ahead<Part>,
     ) -> Result<GroupRows> {
         let group = self.footer.metadata.row_groups().get(index);
         let group = group.ok_or_else(|| Error::usage(format!("there is no row group {index}")))?;
@@ -104,8 +127,16 @@ impl Store {
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let selected = || std::iter::once(size(range.start)..size(range.end));
         let selection = (!whole).then(|| RowSelection::from_consecutive_ranges(selected(), size(total)));
-        let lane = |mask: ProjectionMask| self.lane(metadata, index, mask, selection.clone(), rows);
-        Ok(GroupRows { lanes: masks.into_iter().map(lane).collect::<Result<_>>()? })
+        let lane = |(place, mask): (usize, ProjectionMask)| {
+            let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf));
+            let bytes =
+                chunks.map(|(_, chunk)| usize::try_from(chunk.uncompressed_size()).unwrap_or(0)).sum();
+            let decoder = self.decoder(metadata, index, mask, selection.clone(), rows)?;
+            Ok(Lane { place, chain: ahead.chain(), bytes, decoder: Arc::new(Mutex::new(decoder)) })
+        };
+        let mut lanes = masks.into_iter().enumerate().map(lane).collect::<Result<Vec<_>>>()?;
+        lanes.sort_by_key(|lane| Reverse(lane.bytes));
+        Ok(GroupRows { lanes, batch_rows: rows })
     }
 
     /// The columns that each thread decodes at a time.
@@ -120,18 +151,15 @@ impl Store {
         columns.chunks(each).map(mask).collect()
     }
 
-    fn lane(
+    fn decoder(
         &self,
         metadata: &ArrowReaderMetadata,
         index: usize,
         mask: ProjectionMask,
         selection: Option<RowSelection>,
         rows: usize,
-    ) -> Result<Lane> {
+    ) -> Result<Decoder> {
         let chunks = Chunks::new(self.chunks.source.clone(), self.chunks.budget.clone());
-        let columns = metadata.metadata().row_group(index).columns().iter().enumerate();
-        let columns = columns.filter(|(leaf, _)| mask.leaf_included(*leaf));
-        let bytes = columns.map(|(_, column)| usize::try_from(column.uncompressed_size()).unwrap_or(0)).sum();
         let reader = chunks.guarded(|| {
             let mut builder =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(chunks.clone(), metadata.clone())
@@ -143,7 +171,7 @@ impl Store {
             }
             builder.build().map_err(from_parquet)
         })?;
-        Ok(Lane { chunks, reader, bytes })
+        Ok(Decoder { chunks, reader: Some(reader) })
     }
 
     /// Looks at the header of every page that will be decoded; gives the most bytes of a value in a dictionary.

@@ -21,6 +21,7 @@
 //!
 //! Row groups close at 64 MiB. Page headers are looked at before the `parquet` crate unpacks a page.
 
+mod batches;
 mod dictionary;
 mod group_rows;
 mod layout;

@@ -1,15 +1,14 @@
-//! Rows: one row group after the other, of the columns and pages that are wanted.
+//! Documents, and the rows that are asked for.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::ParquetMetaData;
 
-use super::group_rows::GroupRows;
+use super::batches::{Batches, Projection};
 use super::layout::{Chunks, Footer, MAGIC, from_parquet};
 use super::levels::{LEVELS_KEY, Levels};
 use super::write::ROW_COUNT_KEY;
@@ -21,7 +20,7 @@ use crate::formats::guard::guarded;
 use crate::formats::{
     Document, Findings, Outline, ReadOptions, Split, Statistics, Summary, arrow_flatbuffers,
 };
-use crate::hub::{Columns, Rows, Selection, rows};
+use crate::hub::{Rows, Selection, rows};
 use crate::limits::{Limits, Reservation};
 use crate::source::Source;
 
@@ -88,7 +87,7 @@ pub(super) struct Store {
     /// The schema that is stored, where rows must be converted from it.
     stored: Option<SchemaRef>,
     /// The levels of dictionaries.
-    levels: Levels,
+    pub levels: Levels,
     pub total_rows: u64,
     /// Why the file's Arrow schema is not used, if it is not.
     pub schema_note: Option<String>,
@@ -151,19 +150,10 @@ impl Store {
         let rows: Rows = if self.schema.fields().is_empty() {
             rows_without_columns(schema, range, request)
         } else {
-            let selection = Projection::new(chosen, &self.schema);
-            let reader = Reader {
-                store: Arc::clone(self),
-                schema: Arc::clone(&schema),
-                selection,
-                batch_rows: request.batch_rows(),
-                bare: range.is_empty() && !self.levels.is_empty(),
-                group: 0,
-                position: 0,
-                range,
-                current: None,
-            };
-            rows::from_batches(schema, reader)
+            let projection = Projection::new(chosen, &self.schema);
+            let batches =
+                Batches::new(Arc::clone(self), Arc::clone(&schema), projection, request.batch_rows(), range);
+            rows::from_batches(schema, batches)
         };
         request.project_lists(rows)
     }
@@ -188,7 +178,7 @@ impl Store {
     }
 
     /// A batch of the file as one of the hub.
-    fn restore(&self, batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    pub(super) fn restore(&self, batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         if self.stored.is_some() {
             return guarded(|| storage::convert_batch(&batch, schema, 0));
         }
@@ -244,126 +234,4 @@ fn rows_without_columns(schema: SchemaRef, range: Range<u64>, request: &Selectio
         (count > 0).then(|| rows::batch(Arc::clone(&inner), Vec::new(), count))
     });
     rows::from_batches(schema, batches)
-}
-
-/// The columns to read, each once, and where each wanted one is among them.
-struct Projection {
-    /// `None`: all, in order.
-    chosen: Option<(Vec<usize>, Vec<usize>)>,
-}
-
-impl Projection {
-    fn new(columns: Option<&Columns>, schema: &Schema) -> Self {
-        Projection { chosen: columns.map(|columns| columns.distinct(schema.fields().len())) }
-    }
-
-    /// Which of the file's columns the one at `place` is.
-    fn column(&self, place: usize) -> Option<usize> {
-        match &self.chosen {
-            None => Some(place),
-            Some((read, order)) => read.get(*order.get(place)?).copied(),
-        }
-    }
-
-    /// The columns that are read, in order.
-    fn read_columns(&self, store: &Store) -> Vec<usize> {
-        match &self.chosen {
-            None => (0..store.schema.fields().len()).collect(),
-            Some((read, _)) => read.clone(),
-        }
-    }
-}
-
-struct Reader {
-    store: Arc<Store>,
-    schema: SchemaRef,
-    selection: Projection,
-    batch_rows: usize,
-    /// Whether a batch without rows is to come: it holds the levels.
-    bare: bool,
-    group: usize,
-    /// The first row of the next row group.
-    position: u64,
-    range: Range<u64>,
-    /// The open row group, and how many of its rows are still to come.
-    current: Option<(GroupRows, u64)>,
-}
-
-impl Reader {
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        if std::mem::take(&mut self.bare) {
-            return self.with_levels(RecordBatch::new_empty(Arc::clone(&self.schema))).map(Some);
-        }
-        loop {
-            if let Some((reader, left)) = &mut self.current {
-                let index = (self.group - 1) as u64;
-                let batch = reader.next_batch(&self.store.control).index(index).field("row_group")?;
-                let count = batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
-                // Pages may hold fewer rows than the footer says, which the crate ignores.
-                if (count == 0 && *left > 0) || count > *left {
-                    let error = Error::malformed(format_args!("{left} more rows"), count).rule("row-count");
-                    return Err(error.index(index).field("row_group"));
-                }
-                *left -= count;
-                match batch {
-                    Some(batch) => return self.finish(batch).map(Some),
-                    None => self.current = None,
-                }
-            }
-            let Some(group) = self.store.footer.metadata.row_groups().get(self.group) else {
-                return Ok(None);
-            };
-            let start = self.position;
-            // A row group without rows holds nothing that is asked for, but a reader of all rows checks it.
-            let bare = group.num_rows() == 0 && self.range == (0..self.store.total_rows);
-            if start >= self.range.end && !bare {
-                return Ok(None);
-            }
-            let index = self.group;
-            self.group += 1;
-            self.position = start + u64::try_from(group.num_rows()).unwrap_or(0);
-            let from = self.range.start.clamp(start, self.position) - start;
-            let to = self.range.end.clamp(start, self.position) - start;
-            if bare {
-                let metadata = &self.store.footer.metadata;
-                let roots = self.selection.read_columns(&self.store);
-                let mask = ProjectionMask::roots(metadata.file_metadata().schema_descr(), roots);
-                self.store.check_pages(metadata, index, &mask, &(0..0))?;
-            }
-            if from < to {
-                let columns = self.selection.read_columns(&self.store);
-                let reader = self.store.read_group(index, &columns, from..to, self.batch_rows)?;
-                self.current = Some((reader, to - from));
-            }
-        }
-    }
-
-    fn finish(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let batch = match &self.selection.chosen {
-            Some((_, order)) => batch.project(order)?,
-            None => batch,
-        };
-        self.with_levels(self.store.restore(batch, &self.schema)?)
-    }
-
-    fn with_levels(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        if self.store.levels.is_empty() {
-            return Ok(batch);
-        }
-        let columns = batch.columns().iter().enumerate();
-        let columns = columns.map(|(place, column)| {
-            let index = self.selection.column(place);
-            index.map_or_else(|| Ok(Arc::clone(column)), |index| self.store.levels.restore(index, column))
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        rows::batch(Arc::clone(&self.schema), columns, batch.num_rows())
-    }
-}
-
-impl Iterator for Reader {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.next_batch().in_format(ID).transpose()
-    }
 }

@@ -6,6 +6,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use super::layout::{Pages, check_value_count};
 use super::read::Store;
 use super::thrift::{self, PageHeader};
+use crate::control::Ahead;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
 
@@ -130,10 +131,13 @@ fn check_values(store: &Store, index: usize, findings: &mut Findings) -> Result<
         return Ok(());
     }
     let columns: Vec<usize> = (0..store.schema.fields().len()).collect();
-    let mut reader = store.read_group(index, &columns, 0..total, 0)?;
+    let mut ahead = Ahead::new(&store.control);
+    let reader = store.read_group(index, &columns, 0..total, 0, &mut ahead)?;
     let mut nulls = vec![0u64; store.schema.fields().len()];
     let mut rows = 0u64;
-    while let Some(batch) = reader.next_batch(&store.control)? {
+    loop {
+        reader.begin_batch(&mut ahead)?;
+        let Some(batch) = reader.next_batch(&mut ahead)? else { break };
         rows += batch.num_rows() as u64;
         for (count, column) in nulls.iter_mut().zip(batch.columns()) {
             *count += column.logical_null_count() as u64;

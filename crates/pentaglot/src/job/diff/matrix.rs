@@ -29,7 +29,7 @@ pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut C
     let zero: ArrayRef = Arc::new(Int8Array::from(vec![0]));
     let zero = arrow_cast::cast(&zero, &value_type)
         .map_err(|_| Error::unsupported(format!("comparing matrices of {value_type}")))?;
-    let (mut a, mut b) = (Side::new(sparse(a, options)?, options)?, Side::new(sparse(b, options)?, options)?);
+    let (mut a, mut b) = Side::both(sparse(a, options)?, sparse(b, options)?, options)?;
     let mut start = 0u64;
     loop {
         let (left, right) = (a.fill()?, b.fill()?);

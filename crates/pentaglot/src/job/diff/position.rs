@@ -16,8 +16,10 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn new(rows: Rows, options: &DiffOptions) -> Result<Self> {
-        Ok(Side { rows: options.open.identity().overlapped(rows)?, current: None })
+    /// Both sides. The calling thread, which compares them, reads the first one, another thread the second one.
+    pub(super) fn both(a: Rows, b: Rows, options: &DiffOptions) -> Result<(Self, Self)> {
+        let b = options.open.identity().overlapped(b)?;
+        Ok((Side { rows: a, current: None }, Side { rows: b, current: None }))
     }
 
     /// The number of rows in memory; 0 at the end.
@@ -42,7 +44,7 @@ impl Side {
 }
 
 pub(super) fn compare(a: Rows, b: Rows, options: &DiffOptions, collector: &mut Collector<'_>) -> Result<()> {
-    let (mut a, mut b) = (Side::new(a, options)?, Side::new(b, options)?);
+    let (mut a, mut b) = Side::both(a, b, options)?;
     let mut start = 0u64;
     loop {
         let (left, right) = (a.fill()?, b.fill()?);

@@ -1,0 +1,331 @@
+//! The batches of a file: one row group after the other, of the columns and pages that are wanted.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use parquet::arrow::ProjectionMask;
+
+use super::ID;
+use super::group_rows::{GroupRows, Part};
+use super::read::Store;
+use crate::control::Ahead;
+use crate::error::{Context, Error, Result};
+use crate::hub::{Columns, rows};
+use crate::limits::OVERLAP_BUDGET;
+
+/// How many batches are decoded at a time, the one that is asked for among them.
+const AHEAD: usize = 3;
+
+/// The columns to read, each once, and where each wanted one is among them.
+pub(super) struct Projection {
+    /// `None`: all, in order.
+    chosen: Option<(Vec<usize>, Vec<usize>)>,
+}
+
+impl Projection {
+    pub(super) fn new(columns: Option<&Columns>, schema: &Schema) -> Self {
+        Projection { chosen: columns.map(|columns| columns.distinct(schema.fields().len())) }
+    }
+
+    /// Which of the file's columns the one at `place` is.
+    fn column(&self, place: usize) -> Option<usize> {
+        match &self.chosen {
+            None => Some(place),
+            Some((read, order)) => read.get(*order.get(place)?).copied(),
+        }
+    }
+
+    /// The columns that are read, in order.
+    fn read_columns(&self, store: &Store) -> Vec<usize> {
+        match &self.chosen {
+            None => (0..store.schema.fields().len()).collect(),
+            Some((read, _)) => read.clone(),
+        }
+    }
+}
+
+/// Batches that are decoded ahead, on the job's threads: at the end of a row group those of the next one too.
+pub(super) struct Batches {
+    store: Arc<Store>,
+    schema: SchemaRef,
+    projection: Projection,
+    batch_rows: usize,
+    /// Whether a batch without rows is to come: it holds the levels.
+    bare: bool,
+    /// Whether all rows are wanted: then row groups without rows are checked too.
+    is_whole: bool,
+    /// The row group to be opened next, and its first row.
+    group: usize,
+    position: u64,
+    /// The rows that have not been given out.
+    range: Range<u64>,
+    /// The row groups that are being decoded. After an error none is opened.
+    open: VecDeque<Result<OpenGroup>>,
+    /// How many batches have been begun and not given out.
+    begun: usize,
+    has_given: bool,
+    ahead: Ahead<Part>,
+}
+
+struct OpenGroup {
+    index: u64,
+    rows: GroupRows,
+    /// How many of its rows have not been given out.
+    left: u64,
+    /// How many of its batches have not been begun. With the last one begins that after it, which is to be none.
+    to_begin: u64,
+}
+
+impl Batches {
+    pub(super) fn new(
+        store: Arc<Store>,
+        schema: SchemaRef,
+        projection: Projection,
+        batch_rows: usize,
+        range: Range<u64>,
+    ) -> Self {
+        Batches {
+            schema,
+            projection,
+            batch_rows,
+            bare: range.is_empty() && !store.levels.is_empty(),
+            is_whole: range == (0..store.total_rows),
+            group: 0,
+            position: 0,
+            range,
+            open: VecDeque::new(),
+            begun: 0,
+            has_given: false,
+            ahead: Ahead::new(&store.control),
+            store,
+        }
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if std::mem::take(&mut self.bare) {
+            return self.with_levels(RecordBatch::new_empty(Arc::clone(&self.schema))).map(Some);
+        }
+        loop {
+            self.begin_batches()?;
+            let Some(open) = self.open.front_mut() else { return Ok(None) };
+            let open = match open {
+                Ok(open) => open,
+                Err(_) => return self.open.pop_front().transpose().map(|_| None),
+            };
+            let batch = open.rows.next_batch(&mut self.ahead).index(open.index).field("row_group")?;
+            let count = batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+            // Pages may hold fewer rows than the footer says, which the crate ignores.
+            if (count == 0 && open.left > 0) || count > open.left {
+                let error = Error::malformed(format_args!("{} more rows", open.left), count);
+                return Err(error.rule("row-count").index(open.index).field("row_group"));
+            }
+            open.left -= count;
+            self.range.start += count;
+            match batch {
+                Some(batch) => {
+                    self.begun -= 1;
+                    self.has_given = true;
+                    return self.finish(batch).map(Some);
+                }
+                None => drop(self.open.pop_front()),
+            }
+        }
+    }
+
+    /// Begins to decode the batch that is to be given out, and others after it if there is room for them.
+    fn begin_batches(&mut self) -> Result<()> {
+        if !self.open.is_empty() && !self.ahead.is_here() {
+            // A child process has none of the threads that decode, nor what they have read.
+            self.ahead = Ahead::new(&self.store.control);
+            self.open.clear();
+            (self.begun, self.group, self.position) = (0, 0, 0);
+        }
+        while self.begun < self.most_begun() {
+            match self.open.back_mut() {
+                Some(Err(_)) => break,
+                Some(Ok(open)) if open.to_begin > 0 => {
+                    open.rows.begin_batch(&mut self.ahead)?;
+                    open.to_begin -= 1;
+                    self.begun += 1;
+                    if open.to_begin == 0 {
+                        open.rows.begin_batch(&mut self.ahead)?;
+                    }
+                }
+                _ => match self.open_next().transpose() {
+                    Some(open) => self.open.push_back(open),
+                    None => break,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// How many batches are decoded at a time. Whoever asks for one batch may want no more.
+    fn most_begun(&self) -> usize {
+        let (control, budget) = (&self.store.control, &self.store.chunks.budget);
+        let most_bytes = budget.limits().max_alloc;
+        let has_room = most_bytes >= OVERLAP_BUDGET && budget.used() <= most_bytes / 2;
+        if control.threads() > 1 && self.has_given && has_room { AHEAD } else { 1 }
+    }
+
+    /// Opens the next row group that has rows which are wanted.
+    fn open_next(&mut self) -> Result<Option<OpenGroup>> {
+        loop {
+            let metadata = &self.store.footer.metadata;
+            let Some(group) = metadata.row_groups().get(self.group) else { return Ok(None) };
+            let start = self.position;
+            // A row group without rows holds nothing that is asked for, but a reader of all rows checks it.
+            let is_checked = group.num_rows() == 0 && self.is_whole;
+            if start >= self.range.end && !is_checked {
+                return Ok(None);
+            }
+            let index = self.group;
+            self.group += 1;
+            self.position = start + u64::try_from(group.num_rows()).unwrap_or(0);
+            let from = self.range.start.clamp(start, self.position) - start;
+            let to = self.range.end.clamp(start, self.position) - start;
+            let columns = self.projection.read_columns(&self.store);
+            if is_checked {
+                let mask =
+                    ProjectionMask::roots(metadata.file_metadata().schema_descr(), columns.iter().copied());
+                self.store.check_pages(metadata, index, &mask, &(0..0))?;
+            }
+            if from < to {
+                let rows =
+                    self.store.read_group(index, &columns, from..to, self.batch_rows, &mut self.ahead)?;
+                let to_begin = (to - from).div_ceil(rows.batch_rows.max(1) as u64);
+                return Ok(Some(OpenGroup { index: index as u64, rows, left: to - from, to_begin }));
+            }
+        }
+    }
+
+    fn finish(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let batch = match &self.projection.chosen {
+            Some((_, order)) => batch.project(order)?,
+            None => batch,
+        };
+        self.with_levels(self.store.restore(batch, &self.schema)?)
+    }
+
+    fn with_levels(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        if self.store.levels.is_empty() {
+            return Ok(batch);
+        }
+        let columns = batch.columns().iter().enumerate();
+        let columns = columns.map(|(place, column)| {
+            let index = self.projection.column(place);
+            index.map_or_else(|| Ok(Arc::clone(column)), |index| self.store.levels.restore(index, column))
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        rows::batch(Arc::clone(&self.schema), columns, batch.num_rows())
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().in_format(ID).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Int64Array, StringArray};
+    use bytes::Bytes;
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::{Compression, ZstdLevel};
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    use super::super::Parquet;
+    use super::*;
+    use crate::control::Control;
+    use crate::formats::{Document, Format, ReadOptions};
+    use crate::source::Source;
+    use crate::testing::asked::Asked;
+
+    const ROWS: usize = 10_000;
+    const GROUP_ROWS: usize = 1000;
+
+    /// A file of ten row groups, and its rows.
+    fn groups() -> (Vec<u8>, RecordBatch) {
+        let number = |row: usize| (row * 7919) as i64;
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(number)));
+        let texts = (0..ROWS).map(|row| format!("text {}", row * row));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+        let halves: ArrayRef =
+            Arc::new((0..ROWS).map(|row| (row % 3 > 0).then_some(row as i64)).collect::<Int64Array>());
+        let rows = RecordBatch::try_from_iter([("n", numbers), ("t", texts), ("h", halves)]).unwrap();
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), Some(properties)).unwrap();
+        writer.write(&rows).unwrap();
+        (writer.into_inner().unwrap(), rows)
+    }
+
+    fn open(bytes: &[u8], threads: usize) -> Arc<dyn Document> {
+        let options = ReadOptions::default().with_control(Control::new(threads));
+        Parquet.open(Source::from_bytes("x", bytes.to_vec()), &options).unwrap()
+    }
+
+    #[test]
+    fn batches_are_the_same_with_any_number_of_threads() {
+        let (bytes, rows) = groups();
+        let whole = 0..ROWS as u64;
+        for range in [whole, 0..1, 999..1001, 1500..7300, 9999..10_000, 4000..4000] {
+            for (batch_rows, columns) in [(0, None), (300, None), (1000, Some(1..2)), (7, Some(1..3))] {
+                let read = |threads| {
+                    let columns = columns.clone().map(|columns| std::iter::once(columns).collect());
+                    let request = Asked { columns, rows: Some(range.clone()), batch_rows };
+                    open(&bytes, threads).ask(&request).unwrap().collect::<Result<Vec<_>, _>>().unwrap()
+                };
+                let one = read(1);
+                assert_eq!(one, read(2));
+                assert_eq!(one, read(7));
+                let (start, count) = (range.start as usize, (range.end - range.start) as usize);
+                let expected = match &columns {
+                    Some(columns) => rows
+                        .project(&columns.clone().map(|column| column as usize).collect::<Vec<_>>())
+                        .unwrap(),
+                    None => rows.clone(),
+                };
+                let found = arrow_select::concat::concat_batches(&expected.schema(), &one).unwrap();
+                assert_eq!(found, expected.slice(start, count));
+            }
+        }
+    }
+
+    #[test]
+    fn rows_before_a_fault_come_first() {
+        let (bytes, rows) = groups();
+        let reader = SerializedFileReader::new(Bytes::from(bytes.clone())).unwrap();
+        for (group, column) in [(0, 1), (1, 0), (3, 2), (9, 1)] {
+            let (start, length) = reader.metadata().row_group(group).column(column).byte_range();
+            let (start, end) = (start as usize, (start + length) as usize);
+            let frame = memchr::memmem::rfind(&bytes[start..end], b"\x28\xb5\x2f\xfd").unwrap();
+            // A header, which is looked at when the row group is opened, or a compressed page, which is decoded later.
+            for place in [start, start + frame] {
+                let mut damaged = bytes.clone();
+                damaged[place] ^= 0xff;
+                let read = |threads| {
+                    let mut found = open(&damaged, threads).all_rows().unwrap();
+                    let good: Vec<RecordBatch> = found.by_ref().map_while(Result::ok).collect();
+                    assert!(found.next().is_none(), "nothing follows an error");
+                    let error = open(&damaged, threads).all_rows().unwrap().find_map(Result::err).unwrap();
+                    (arrow_select::concat::concat_batches(&rows.schema(), &good).unwrap(), error.to_string())
+                };
+                let (good, error) = read(1);
+                assert_eq!(good, rows.slice(0, group * GROUP_ROWS), "{error}");
+                assert!(error.contains(&format!("row_group[{group}]")), "{error}");
+                assert_eq!((good.clone(), error.clone()), read(2));
+                assert_eq!((good, error), read(7));
+            }
+        }
+    }
+}
