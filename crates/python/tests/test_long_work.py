@@ -118,9 +118,12 @@ def test_rows_that_are_partly_read_go_on_in_both_processes_after_fork(tmp_path, 
     run_and_end(code, path)
 
 
-def test_rows_of_a_file_object_can_be_left(tmp_path):
-    path = tmp_path / "t.bson"
-    pg.write(pa.table({name: range(1_000_000) for name in "abc"}), path)
+@pytest.mark.parametrize("extension", ["bson", "parquet"])
+def test_rows_of_a_file_object_can_be_left(tmp_path, extension):
+    path = tmp_path / f"t.{extension}"
+    # Larger than the cache of a file object.
+    numbers = np.random.default_rng(7).integers(0, 1 << 60, (3, 1_000_000))
+    pg.write(pa.table(list(numbers), names=list("abc")), path)
     code = """
         import sys
         import pentaglot as pg

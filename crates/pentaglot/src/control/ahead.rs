@@ -74,7 +74,7 @@ impl<T: Send + 'static> Ahead<T> {
         Chain(self.chains)
     }
 
-    /// Has a thread of the job do `work`, or the calling one when it waits for a result.
+    /// Queues `work`. A thread of the job does it, or the caller while it waits in [`next`](Self::next).
     pub(crate) fn begin(&mut self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<()> {
         self.begin_work(None, Box::new(work))
     }
@@ -89,21 +89,20 @@ impl<T: Send + 'static> Ahead<T> {
     }
 
     fn begin_work(&mut self, chain: Option<Chain>, work: Work<T>) -> Result<()> {
-        if self.begun == self.taken && !self.shared.is_here() {
+        if !self.shared.is_here() {
+            if self.begun > self.taken {
+                // Its result is an error. A thread of the other process may have held the lock, which then stays locked here.
+                self.begun += 1;
+                return Ok(());
+            }
             let chains = self.chains;
             *self = Ahead::new(&self.shared.control.clone());
             self.chains = chains;
         }
-        let shared = &self.shared;
-        let mut state = shared.lock();
+        let mut state = self.shared.lock();
         state.waiting.push_back(Waiting { place: self.begun, chain, work });
         self.begun += 1;
-        if state.asked + state.helping + 1 < shared.control.threads() {
-            state.asked += 1;
-            let theirs = Arc::clone(shared);
-            shared.control.spawn(move || theirs.help())?;
-        }
-        Ok(())
+        self.shared.ask(&mut state)
     }
 
     /// The result of the work that was begun first. `None`: all results have been taken.
@@ -115,14 +114,18 @@ impl<T: Send + 'static> Ahead<T> {
             self.taken += 1;
             return Some(Err(Error::cancelled()));
         }
-        let mut state = self.shared.lock();
+        let (mut state, mut has_worked) = (self.shared.lock(), false);
         loop {
             if let Some(done) = state.done.remove(&self.taken) {
                 self.taken += 1;
+                // Threads may have found nothing to do but the rest of a chain that the caller worked on.
+                let asked = if has_worked { self.shared.ask(&mut state) } else { Ok(()) };
                 drop(state);
-                return Some(done.unwrap_or_else(|panic| resume_unwind(panic)));
+                let done = done.unwrap_or_else(|panic| resume_unwind(panic));
+                return Some(asked.and(done));
             }
             let (still, did) = self.shared.work_once(state);
+            has_worked |= did;
             state = if did { still } else { self.shared.wait(still) };
         }
     }
@@ -157,6 +160,18 @@ impl<T> Drop for Ahead<T> {
     }
 }
 
+impl<T: Send + 'static> Shared<T> {
+    /// Asks another thread to help, if there is work that it could do and the job may have one more.
+    fn ask(self: &Arc<Self>, state: &mut State<T>) -> Result<()> {
+        if state.asked + state.helping + 1 < self.control.threads() && state.next_place().is_some() {
+            state.asked += 1;
+            let theirs = Arc::clone(self);
+            self.control.spawn(move || theirs.help())?;
+        }
+        Ok(())
+    }
+}
+
 impl<T> Shared<T> {
     fn is_here(&self) -> bool {
         self.process == std::process::id()
@@ -182,7 +197,7 @@ impl<T> Shared<T> {
         (state, true)
     }
 
-    /// Works until nothing waits that can be done: who does other work of a chain does the rest of it.
+    /// Works until nothing waits that can be done.
     fn help(&self) {
         let mut state = self.lock();
         state.asked -= 1;
@@ -200,9 +215,14 @@ impl<T> Shared<T> {
 }
 
 impl<T> State<T> {
-    fn next_work(&mut self) -> Option<Waiting<T>> {
+    /// The place of what waits longest of what can be done.
+    fn next_place(&self) -> Option<usize> {
         let can_be_done = |work: &Waiting<T>| work.chain.is_none_or(|chain| !self.busy.contains(&chain));
-        let place = self.waiting.iter().position(can_be_done)?;
+        self.waiting.iter().position(can_be_done)
+    }
+
+    fn next_work(&mut self) -> Option<Waiting<T>> {
+        let place = self.next_place()?;
         let work = self.waiting.remove(place)?;
         self.busy.extend(work.chain);
         Some(work)
@@ -212,6 +232,8 @@ impl<T> State<T> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     use super::*;
     use crate::error::ErrorKind;
@@ -284,6 +306,22 @@ mod tests {
                 }
             }
             assert!(ahead.next().is_none());
+        }
+    }
+
+    #[test]
+    fn a_chain_goes_on_after_the_caller_did_the_first_of_it() {
+        let mut ahead = Ahead::new(&Control::new(2));
+        let chain = ahead.chain();
+        let (sender, receiver) = mpsc::channel();
+        for number in 0..200 {
+            let sender = sender.clone();
+            ahead.begin_in(chain, move || Ok(sender.send(number).is_ok())).unwrap();
+        }
+        assert!(ahead.next().unwrap().unwrap());
+        // Nobody asks for another result, and all work is done.
+        for number in 0..200 {
+            assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(number));
         }
     }
 

@@ -77,10 +77,11 @@ impl Queue {
     /// Whether a batch may be made now.
     fn has_room(&self, state: &State) -> bool {
         let next = (state.largest as u64).saturating_mul(4);
-        state.is_wanted
+        let is_short = state.waiting.is_empty()
             || state.waiting.len() < WAITING_BATCHES
-                && state.waiting_bytes.saturating_add(state.largest) <= WAITING_BYTES
-                && self.budget.used().saturating_add(next) <= self.budget.limits().max_alloc / 2
+                && state.waiting_bytes.saturating_add(state.largest) <= WAITING_BYTES;
+        state.is_wanted
+            || is_short && self.budget.used().saturating_add(next) <= self.budget.limits().max_alloc / 2
     }
 }
 
@@ -176,6 +177,7 @@ impl Drop for Overlapped {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
 
     use arrow_array::{ArrayRef, Int64Array};
     use arrow_schema::Schema;
@@ -238,6 +240,19 @@ mod tests {
             assert!(ahead <= 5, "{ahead} batches in advance");
         }
         assert!(rows.next().is_none());
+    }
+
+    #[test]
+    fn a_batch_of_any_size_is_made_while_the_one_before_it_is_used() {
+        let (control, budget, made) = (Control::new(2), Budget::default(), Arc::default());
+        let rows = numbers(3, WAITING_BYTES / 8 + 1, -1, &made, &budget);
+        let mut rows = overlapped(rows, Early::Join, &control, &budget).unwrap();
+        assert!(rows.next().unwrap().is_ok());
+        let start = Instant::now();
+        while made.load(Ordering::SeqCst) < 2 {
+            assert!(start.elapsed() < Duration::from_secs(60), "nobody makes the second batch");
+            std::thread::yield_now();
+        }
     }
 
     #[test]

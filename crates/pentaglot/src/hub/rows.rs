@@ -51,9 +51,9 @@ struct Batches<I> {
 impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for Batches<I> {
     type Item = Result<RecordBatch, ArrowError>;
 
-    /// After an error the stream has ended.
+    /// After an error or a panic the stream has ended.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
+        if std::mem::replace(&mut self.failed, true) {
             return None;
         }
         let batch = self.batches.next();

@@ -10,6 +10,7 @@ use parquet::arrow::ProjectionMask;
 
 use super::ID;
 use super::group_rows::{GroupRows, Part};
+use super::layout::Chunks;
 use super::read::Store;
 use crate::control::Ahead;
 use crate::error::{Context, Error, Result};
@@ -17,7 +18,7 @@ use crate::hub::{Columns, rows};
 use crate::limits::OVERLAP_BUDGET;
 
 /// How many batches are decoded at a time, the one that is asked for among them.
-const AHEAD: usize = 3;
+const MOST_BEGUN: usize = 3;
 
 /// The columns to read, each once, and where each wanted one is among them.
 pub(super) struct Projection {
@@ -66,7 +67,8 @@ pub(super) struct Batches {
     open: VecDeque<Result<OpenGroup>>,
     /// How many batches have been begun and not given out.
     begun: usize,
-    has_given: bool,
+    /// The bytes of the largest batch that has been given out.
+    largest: Option<u64>,
     ahead: Ahead<Part>,
 }
 
@@ -75,7 +77,7 @@ struct OpenGroup {
     rows: GroupRows,
     /// How many of its rows have not been given out.
     left: u64,
-    /// How many of its batches have not been begun. With the last one begins that after it, which is to be none.
+    /// How many of its batches have not been begun. After the last batch one more read is begun, which must find the end.
     to_begin: u64,
 }
 
@@ -98,7 +100,7 @@ impl Batches {
             range,
             open: VecDeque::new(),
             begun: 0,
-            has_given: false,
+            largest: None,
             ahead: Ahead::new(&store.control),
             store,
         }
@@ -127,7 +129,8 @@ impl Batches {
             match batch {
                 Some(batch) => {
                     self.begun -= 1;
-                    self.has_given = true;
+                    let bytes = batch.get_array_memory_size() as u64;
+                    self.largest = self.largest.max(Some(bytes));
                     return self.finish(batch).map(Some);
                 }
                 None => drop(self.open.pop_front()),
@@ -163,12 +166,17 @@ impl Batches {
         Ok(())
     }
 
-    /// How many batches are decoded at a time. Whoever asks for one batch may want no more.
+    /// How many batches are decoded at a time. Whoever asks for one batch may want no more, and costly reads may call the code of
+    /// others, which must not happen after a batch has been given out.
     fn most_begun(&self) -> usize {
-        let (control, budget) = (&self.store.control, &self.store.chunks.budget);
-        let most_bytes = budget.limits().max_alloc;
-        let has_room = most_bytes >= OVERLAP_BUDGET && budget.used() <= most_bytes / 2;
-        if control.threads() > 1 && self.has_given && has_room { AHEAD } else { 1 }
+        let Chunks { budget, source, .. } = &self.store.chunks;
+        let Some(largest) = self.largest.filter(|_| self.store.control.threads() > 1 && !source.is_costly())
+        else {
+            return 1;
+        };
+        let (most_bytes, most) = (budget.limits().max_alloc, largest.saturating_mul(MOST_BEGUN as u64));
+        let has_room = most_bytes >= OVERLAP_BUDGET && budget.used().saturating_add(most) <= most_bytes / 2;
+        if has_room { MOST_BEGUN } else { 1 }
     }
 
     /// Opens the next row group that has rows which are wanted.
@@ -238,8 +246,11 @@ mod tests {
     use bytes::Bytes;
     use parquet::arrow::ArrowWriter;
     use parquet::basic::{Compression, ZstdLevel};
+    use parquet::column::writer::ColumnCloseResult;
     use parquet::file::properties::WriterProperties;
     use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::file::serialized_reader::ReadOptionsBuilder;
+    use parquet::file::writer::SerializedFileWriter;
 
     use super::super::Parquet;
     use super::*;
@@ -298,6 +309,68 @@ mod tests {
                 let found = arrow_select::concat::concat_batches(&expected.schema(), &one).unwrap();
                 assert_eq!(found, expected.slice(start, count));
             }
+        }
+    }
+
+    /// The header of a data page in plain encoding without values.
+    const EMPTY_PAGE: &[u8] = b"\x15\0\x15\0\x15\0\x2c\x15\0\x15\0\x15\x06\x15\x06\0\0";
+
+    /// A file of two row groups, each with a page without values after its first 200 rows.
+    fn with_empty_pages(rows: &RecordBatch) -> Vec<u8> {
+        let properties = WriterProperties::builder()
+            .set_dictionary_enabled(false)
+            .set_data_page_row_count_limit(200)
+            .set_write_batch_size(200)
+            .build();
+        let properties = Arc::new(properties);
+        let mut writer =
+            ArrowWriter::try_new(Vec::new(), rows.schema(), Some((*properties).clone())).unwrap();
+        writer.write(rows).unwrap();
+        let bytes = Bytes::from(writer.into_inner().unwrap());
+        let options = ReadOptionsBuilder::new().with_page_index().build();
+        let reader = SerializedFileReader::new_with_options(bytes.clone(), options).unwrap();
+        let metadata = reader.metadata();
+        let column = metadata.row_group(0).column(0);
+        let second_page = metadata.offset_index().unwrap()[0][0].page_locations()[1].offset as usize;
+        let (start, length) = column.byte_range();
+        let mut chunk = bytes[start as usize..(start + length) as usize].to_vec();
+        let place = second_page - start as usize;
+        chunk.splice(place..place, EMPTY_PAGE.iter().copied());
+        let added = EMPTY_PAGE.len() as i64;
+        let column = column.clone().into_builder().set_data_page_offset(0);
+        let column = column.set_total_compressed_size(length as i64 + added);
+        let column = column.set_total_uncompressed_size(length as i64 + added).build().unwrap();
+        let schema = metadata.file_metadata().schema_descr().root_schema_ptr();
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
+        for _ in 0..2 {
+            let mut group = writer.next_row_group().unwrap();
+            let closed = ColumnCloseResult {
+                bytes_written: chunk.len() as u64,
+                rows_written: rows.num_rows() as u64,
+                bloom_filter: None,
+                metadata: column.clone(),
+                column_index: None,
+                offset_index: None,
+            };
+            group.append_column(&Bytes::from(chunk.clone()), closed).unwrap();
+            group.close().unwrap();
+        }
+        writer.into_inner().unwrap()
+    }
+
+    #[test]
+    fn pages_without_values_change_no_rows() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+        let rows = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+        let bytes = with_empty_pages(&rows);
+        for (threads, batch_rows) in [(1, 0), (2, 0), (2, 100), (2, 300), (7, 500), (2, 1000), (2, 5000)] {
+            let request = Asked { columns: None, rows: None, batch_rows };
+            let found = open(&bytes, threads).ask(&request).unwrap();
+            let found = found.collect::<Result<Vec<_>, _>>().unwrap();
+            let most = if batch_rows == 0 { 1000 } else { batch_rows };
+            assert!(found.iter().all(|batch| batch.num_rows() <= most));
+            let found = arrow_select::concat::concat_batches(&rows.schema(), &found).unwrap();
+            assert_eq!((found.slice(0, 1000), found.slice(1000, 1000)), (rows.clone(), rows.clone()));
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, Schema};
+use arrow_select::concat::concat_batches;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
@@ -53,15 +54,51 @@ struct Decoder {
     chunks: Chunks,
     /// `None` after an error.
     reader: Option<ParquetRecordBatchReader>,
+    /// The rows of each part but the last.
+    rows: usize,
+    /// Rows of the next part that have been read already.
+    held: Part,
 }
 
 impl Decoder {
     fn next_part(&mut self) -> Result<Part> {
         let Some(mut reader) = self.reader.take() else { return Ok(None) };
-        let part = self.chunks.guarded(|| Ok(reader.next().transpose()?))?;
+        let Decoder { chunks, rows, held, .. } = self;
+        let part = chunks.guarded(|| full_part(&mut reader, *rows, held))?;
+        // It may wait until it is asked for.
+        part.iter().try_for_each(|part| chunks.budget.charge(part))?;
         self.reader = Some(reader);
         Ok(part)
     }
+}
+
+/// The next `rows` rows; fewer at the end. The crate gives fewer before a page without values, which may be anywhere in a chunk:
+/// then what follows is appended, and rows of the next part are held.
+fn full_part(reader: &mut ParquetRecordBatchReader, rows: usize, held: &mut Part) -> Result<Part> {
+    let mut next = || Ok::<_, Error>(reader.next().transpose()?.filter(|batch| batch.num_rows() > 0));
+    let first = match held.take() {
+        Some(first) => first,
+        None => match next()? {
+            Some(first) => first,
+            None => return Ok(None),
+        },
+    };
+    let (mut count, mut batches) = (first.num_rows(), vec![first]);
+    while count < rows {
+        let Some(batch) = next()? else { break };
+        count += batch.num_rows();
+        batches.push(batch);
+    }
+    let part = match batches.as_slice() {
+        [only] => only.clone(),
+        [first, ..] => concat_batches(&first.schema(), &batches)?,
+        [] => return Ok(None),
+    };
+    if count <= rows {
+        return Ok(Some(part));
+    }
+    *held = Some(part.slice(rows, count - rows));
+    Ok(Some(part.slice(0, rows)))
 }
 
 impl GroupRows {
@@ -76,8 +113,9 @@ impl GroupRows {
 
     /// The batch that was begun first; `None` at the end.
     pub(super) fn next_batch(&self, ahead: &mut Ahead<Part>) -> Result<Option<RecordBatch>> {
+        let mut next = || ahead.next().unwrap_or_else(|| Err(Error::usage("no batch has been begun")));
         let mut parts: Vec<(usize, Result<Part>)> =
-            self.lanes.iter().filter_map(|lane| Some((lane.place, ahead.next()?))).collect();
+            self.lanes.iter().map(|lane| (lane.place, next())).collect();
         parts.sort_unstable_by_key(|(place, _)| *place);
         let mut parts = parts.into_iter().map(|(_, part)| part).collect::<Result<Vec<Part>>>()?;
         if let [only] = parts.as_mut_slice() {
@@ -129,8 +167,8 @@ impl Store {
         let selection = (!whole).then(|| RowSelection::from_consecutive_ranges(selected(), size(total)));
         let lane = |(place, mask): (usize, ProjectionMask)| {
             let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf));
-            let bytes =
-                chunks.map(|(_, chunk)| usize::try_from(chunk.uncompressed_size()).unwrap_or(0)).sum();
+            let bytes = chunks.map(|(_, chunk)| usize::try_from(chunk.uncompressed_size()).unwrap_or(0));
+            let bytes = bytes.fold(0, usize::saturating_add);
             let decoder = self.decoder(metadata, index, mask, selection.clone(), rows)?;
             Ok(Lane { place, chain: ahead.chain(), bytes, decoder: Arc::new(Mutex::new(decoder)) })
         };
@@ -171,7 +209,7 @@ impl Store {
             }
             builder.build().map_err(from_parquet)
         })?;
-        Ok(Decoder { chunks, reader: Some(reader) })
+        Ok(Decoder { chunks, reader: Some(reader), rows: rows.max(1), held: None })
     }
 
     /// Looks at the header of every page that will be decoded; gives the most bytes of a value in a dictionary.
