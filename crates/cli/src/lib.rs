@@ -229,8 +229,8 @@ pub fn run_command(words: &[OsString]) -> u8 {
             return shown.map_or_else(|error| Failure::from(error).report(), |()| DONE);
         }
     };
-    process::set_up_allocator(global.limits().max_alloc);
     global.control = Control::new(global.threads);
+    process::set_up_allocator(global.limits().max_alloc, global.control.threads());
     catch_interrupts(global.control.clone());
     // A decoder that panics on a broken file is reported as that file's error, in one line.
     let hook = std::panic::take_hook();

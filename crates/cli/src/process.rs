@@ -25,22 +25,23 @@ const KEEPS_MEMORY: u64 = 1 << 30;
 
 /// Memory that was freed is kept for the next batch. By default the GNU allocator gives a large block back at once, and
 /// its pages are cleared again for the next one: a third of the time of what only reads. In a small budget freed memory
-/// is given back, and threads share two pools of it: by default the allocator keeps twice the largest block that was ever
-/// freed, in a pool for each thread.
-pub(crate) fn set_up_allocator(max_alloc: u64) {
+/// is given back.
+///
+/// Two threads share one pool of memory. By default each has its own, so that a batch which one makes and the other
+/// frees leaves its memory where the next batch cannot take it: more memory, and new pages again.
+pub(crate) fn set_up_allocator(max_alloc: u64, threads: usize) {
     let is_small = max_alloc < KEEPS_MEMORY;
     let (kept, mapped) = if is_small { (1 << 20, 1 << 20) } else { (16 << 20, 32 << 20) };
+    let pools = (threads / 2).clamp(1, if is_small { 2 } else { 64 }) as i32;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `mallopt` takes two numbers, and no thread of this process has been started yet.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, kept);
         libc::mallopt(libc::M_MMAP_THRESHOLD, mapped);
-        if is_small {
-            libc::mallopt(libc::M_ARENA_MAX, 2);
-        }
+        libc::mallopt(libc::M_ARENA_MAX, pools);
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-    let _: (bool, i32, i32) = (is_small, kept, mapped);
+    let _: (i32, i32, i32) = (kept, mapped, pools);
 }
 
 /// Runs before Rust's own start, which replaces a closed standard output.
