@@ -313,11 +313,30 @@ mod tests {
     fn a_chain_goes_on_after_the_caller_did_the_first_of_it() {
         let mut ahead = Ahead::new(&Control::new(2));
         let chain = ahead.chain();
+        let (begin, begun) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        ahead.begin(move || Ok(begin.send(()).is_ok() && released.recv().is_ok())).unwrap();
         let (sender, receiver) = mpsc::channel();
-        for number in 0..200 {
+        let shared = Arc::clone(&ahead.shared);
+        let is_alone = move || {
+            let state = shared.lock();
+            state.asked + state.helping == 0
+        };
+        let first = sender.clone();
+        // The caller does this while the other thread has the work before it, which then finds nothing else to do.
+        let work = move || {
+            release.send(()).unwrap();
+            while !is_alone() {
+                thread::yield_now();
+            }
+            Ok(first.send(0).is_ok())
+        };
+        ahead.begin_in(chain, work).unwrap();
+        for number in 1..200 {
             let sender = sender.clone();
             ahead.begin_in(chain, move || Ok(sender.send(number).is_ok())).unwrap();
         }
+        begun.recv().unwrap();
         assert!(ahead.next().unwrap().unwrap());
         // Nobody asks for another result, and all work is done.
         for number in 0..200 {

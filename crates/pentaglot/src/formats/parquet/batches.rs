@@ -65,7 +65,7 @@ pub(super) struct Batches {
     range: Range<u64>,
     /// The row groups that are being decoded. After an error none is opened.
     open: VecDeque<Result<OpenGroup>>,
-    /// How many batches have been begun and not given out.
+    /// How many reads have been begun whose results have not been taken.
     begun: usize,
     /// The bytes of the largest batch that has been given out.
     largest: Option<u64>,
@@ -77,7 +77,7 @@ struct OpenGroup {
     rows: GroupRows,
     /// How many of its rows have not been given out.
     left: u64,
-    /// How many of its batches have not been begun. After the last batch one more read is begun, which must find the end.
+    /// How many reads have not been begun: one of each batch, and one that must find the end.
     to_begin: u64,
 }
 
@@ -118,23 +118,23 @@ impl Batches {
                 Err(_) => return self.open.pop_front().transpose().map(|_| None),
             };
             let batch = open.rows.next_batch(&mut self.ahead).index(open.index).field("row_group")?;
+            self.begun -= 1;
             let count = batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
-            // Pages may hold fewer rows than the footer says, which the crate ignores.
-            if (count == 0 && open.left > 0) || count > open.left {
-                let error = Error::malformed(format_args!("{} more rows", open.left), count);
+            // Pages may hold fewer rows than the footer says, or more, which the crate ignores.
+            let expected = open.left.min(open.rows.batch_rows as u64);
+            if count != expected {
+                let error = Error::malformed(format_args!("{expected} more rows"), count);
                 return Err(error.rule("row-count").index(open.index).field("row_group"));
             }
             open.left -= count;
             self.range.start += count;
-            match batch {
-                Some(batch) => {
-                    self.begun -= 1;
-                    let bytes = batch.get_array_memory_size() as u64;
-                    self.largest = self.largest.max(Some(bytes));
-                    return self.finish(batch).map(Some);
-                }
-                None => drop(self.open.pop_front()),
-            }
+            let Some(batch) = batch.filter(|_| count > 0) else {
+                drop(self.open.pop_front());
+                continue;
+            };
+            let bytes = batch.get_array_memory_size() as u64;
+            self.largest = self.largest.max(Some(bytes));
+            return self.finish(batch).map(Some);
         }
     }
 
@@ -153,9 +153,6 @@ impl Batches {
                     open.rows.begin_batch(&mut self.ahead)?;
                     open.to_begin -= 1;
                     self.begun += 1;
-                    if open.to_begin == 0 {
-                        open.rows.begin_batch(&mut self.ahead)?;
-                    }
                 }
                 _ => match self.open_next().transpose() {
                     Some(open) => self.open.push_back(open),
@@ -204,7 +201,7 @@ impl Batches {
             if from < to {
                 let rows =
                     self.store.read_group(index, &columns, from..to, self.batch_rows, &mut self.ahead)?;
-                let to_begin = (to - from).div_ceil(rows.batch_rows.max(1) as u64);
+                let to_begin = (to - from).div_ceil(rows.batch_rows.max(1) as u64) + 1;
                 return Ok(Some(OpenGroup { index: index as u64, rows, left: to - from, to_begin }));
             }
         }
@@ -243,6 +240,7 @@ impl Iterator for Batches {
 #[cfg(test)]
 mod tests {
     use arrow_array::{ArrayRef, Int64Array, StringArray};
+    use arrow_select::concat::concat_batches;
     use bytes::Bytes;
     use parquet::arrow::ArrowWriter;
     use parquet::basic::{Compression, ZstdLevel};
@@ -255,6 +253,7 @@ mod tests {
     use super::super::Parquet;
     use super::*;
     use crate::control::Control;
+    use crate::error::ErrorKind;
     use crate::formats::{Document, Format, ReadOptions};
     use crate::source::Source;
     use crate::testing::asked::Asked;
@@ -306,7 +305,7 @@ mod tests {
                         .unwrap(),
                     None => rows.clone(),
                 };
-                let found = arrow_select::concat::concat_batches(&expected.schema(), &one).unwrap();
+                let found = concat_batches(&expected.schema(), &one).unwrap();
                 assert_eq!(found, expected.slice(start, count));
             }
         }
@@ -315,8 +314,8 @@ mod tests {
     /// The header of a data page in plain encoding without values.
     const EMPTY_PAGE: &[u8] = b"\x15\0\x15\0\x15\0\x2c\x15\0\x15\0\x15\x06\x15\x06\0\0";
 
-    /// A file of two row groups, each with a page without values after its first 200 rows.
-    fn with_empty_pages(rows: &RecordBatch) -> Vec<u8> {
+    /// A file of two row groups with pages of 200 rows; before the page `at` of each are `count` pages without values.
+    fn with_empty_pages(rows: &RecordBatch, at: usize, count: usize) -> Vec<u8> {
         let properties = WriterProperties::builder()
             .set_dictionary_enabled(false)
             .set_data_page_row_count_limit(200)
@@ -331,12 +330,12 @@ mod tests {
         let reader = SerializedFileReader::new_with_options(bytes.clone(), options).unwrap();
         let metadata = reader.metadata();
         let column = metadata.row_group(0).column(0);
-        let second_page = metadata.offset_index().unwrap()[0][0].page_locations()[1].offset as usize;
         let (start, length) = column.byte_range();
         let mut chunk = bytes[start as usize..(start + length) as usize].to_vec();
-        let place = second_page - start as usize;
-        chunk.splice(place..place, EMPTY_PAGE.iter().copied());
-        let added = EMPTY_PAGE.len() as i64;
+        let page = metadata.offset_index().unwrap()[0][0].page_locations().get(at);
+        let place = page.map_or(chunk.len(), |page| page.offset as usize - start as usize);
+        chunk.splice(place..place, EMPTY_PAGE.repeat(count));
+        let added = (EMPTY_PAGE.len() * count) as i64;
         let column = column.clone().into_builder().set_data_page_offset(0);
         let column = column.set_total_compressed_size(length as i64 + added);
         let column = column.set_total_uncompressed_size(length as i64 + added).build().unwrap();
@@ -359,18 +358,43 @@ mod tests {
     }
 
     #[test]
-    fn pages_without_values_change_no_rows() {
+    fn a_page_without_values_changes_no_rows() {
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
         let rows = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
-        let bytes = with_empty_pages(&rows);
-        for (threads, batch_rows) in [(1, 0), (2, 0), (2, 100), (2, 300), (7, 500), (2, 1000), (2, 5000)] {
-            let request = Asked { columns: None, rows: None, batch_rows };
-            let found = open(&bytes, threads).ask(&request).unwrap();
-            let found = found.collect::<Result<Vec<_>, _>>().unwrap();
-            let most = if batch_rows == 0 { 1000 } else { batch_rows };
-            assert!(found.iter().all(|batch| batch.num_rows() <= most));
-            let found = arrow_select::concat::concat_batches(&rows.schema(), &found).unwrap();
-            assert_eq!((found.slice(0, 1000), found.slice(1000, 1000)), (rows.clone(), rows.clone()));
+        let twice = concat_batches(&rows.schema(), [&rows, &rows]).unwrap();
+        // At the end, several of them are nothing but the end.
+        for (at, count) in [(0, 1), (1, 1), (4, 1), (5, 1), (5, 2), (5, 5)] {
+            let bytes = with_empty_pages(&rows, at, count);
+            for (threads, batch_rows) in [(1, 0), (2, 0), (2, 100), (2, 300), (7, 500), (2, 1000), (2, 5000)]
+            {
+                for range in [0..2000, 150..950, 200..1900, 801..1001] {
+                    let (start, length) = (range.start as usize, (range.end - range.start) as usize);
+                    let request = Asked { columns: None, rows: Some(range), batch_rows };
+                    let found = open(&bytes, threads).ask(&request).unwrap();
+                    let found = found.collect::<Result<Vec<_>, _>>().unwrap();
+                    let most = if batch_rows == 0 { 1000 } else { batch_rows };
+                    assert!(found.iter().all(|batch| batch.num_rows() <= most));
+                    let found = concat_batches(&rows.schema(), &found).unwrap();
+                    assert_eq!(found, twice.slice(start, length));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn several_pages_without_values_are_refused() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+        let rows = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+        for (at, count) in [(0, 2), (1, 2), (2, 3), (4, 5)] {
+            let bytes = with_empty_pages(&rows, at, count);
+            for (threads, batch_rows) in [(1, 0), (2, 300), (7, 200)] {
+                let request = Asked { columns: None, rows: None, batch_rows };
+                let found = open(&bytes, threads).ask(&request).unwrap().collect::<Result<Vec<_>, _>>();
+                let error = Error::from(found.unwrap_err());
+                assert_eq!(error.kind(), ErrorKind::Unsupported);
+                assert!(error.to_string().contains("pages without values"), "{error}");
+                assert!(error.offset().is_some());
+            }
         }
     }
 
@@ -391,7 +415,7 @@ mod tests {
                     let good: Vec<RecordBatch> = found.by_ref().map_while(Result::ok).collect();
                     assert!(found.next().is_none(), "nothing follows an error");
                     let error = open(&damaged, threads).all_rows().unwrap().find_map(Result::err).unwrap();
-                    (arrow_select::concat::concat_batches(&rows.schema(), &good).unwrap(), error.to_string())
+                    (concat_batches(&rows.schema(), &good).unwrap(), error.to_string())
                 };
                 let (good, error) = read(1);
                 assert_eq!(good, rows.slice(0, group * GROUP_ROWS), "{error}");

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, Schema};
-use arrow_select::concat::concat_batches;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
@@ -14,7 +13,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::dictionary::longest_value;
-use super::layout::{Chunks, Pages, check_value_count, from_parquet};
+use super::layout::{Chunks, Page, Pages, check_value_count, from_parquet};
 use super::read::Store;
 use super::thrift::PageHeader;
 use crate::control::{Ahead, Chain};
@@ -54,51 +53,17 @@ struct Decoder {
     chunks: Chunks,
     /// `None` after an error.
     reader: Option<ParquetRecordBatchReader>,
-    /// The rows of each part but the last.
-    rows: usize,
-    /// Rows of the next part that have been read already.
-    held: Part,
 }
 
 impl Decoder {
     fn next_part(&mut self) -> Result<Part> {
         let Some(mut reader) = self.reader.take() else { return Ok(None) };
-        let Decoder { chunks, rows, held, .. } = self;
-        let part = chunks.guarded(|| full_part(&mut reader, *rows, held))?;
+        let part = self.chunks.guarded(|| Ok(reader.next().transpose()?))?;
         // It may wait until it is asked for.
-        part.iter().try_for_each(|part| chunks.budget.charge(part))?;
+        part.iter().try_for_each(|part| self.chunks.budget.charge(part))?;
         self.reader = Some(reader);
         Ok(part)
     }
-}
-
-/// The next `rows` rows; fewer at the end. The crate gives fewer before a page without values, which may be anywhere in a chunk:
-/// then what follows is appended, and rows of the next part are held.
-fn full_part(reader: &mut ParquetRecordBatchReader, rows: usize, held: &mut Part) -> Result<Part> {
-    let mut next = || Ok::<_, Error>(reader.next().transpose()?.filter(|batch| batch.num_rows() > 0));
-    let first = match held.take() {
-        Some(first) => first,
-        None => match next()? {
-            Some(first) => first,
-            None => return Ok(None),
-        },
-    };
-    let (mut count, mut batches) = (first.num_rows(), vec![first]);
-    while count < rows {
-        let Some(batch) = next()? else { break };
-        count += batch.num_rows();
-        batches.push(batch);
-    }
-    let part = match batches.as_slice() {
-        [only] => only.clone(),
-        [first, ..] => concat_batches(&first.schema(), &batches)?,
-        [] => return Ok(None),
-    };
-    if count <= rows {
-        return Ok(Some(part));
-    }
-    *held = Some(part.slice(rows, count - rows));
-    Ok(Some(part.slice(0, rows)))
 }
 
 impl GroupRows {
@@ -209,7 +174,7 @@ impl Store {
             }
             builder.build().map_err(from_parquet)
         })?;
-        Ok(Decoder { chunks, reader: Some(reader), rows: rows.max(1), held: None })
+        Ok(Decoder { chunks, reader: Some(reader) })
     }
 
     /// Looks at the header of every page that will be decoded; gives the most bytes of a value in a dictionary.
@@ -230,6 +195,18 @@ impl Store {
                 column.index(index as u64).field("row_group")
             };
             let pages = Pages::new(&self.chunks, column);
+            // The crate passes over one page without values; it takes two for the end.
+            let mut empty = 0u64;
+            let mut check_run = |page: &Page| {
+                if page.header.is_data() {
+                    if page.header.value_count > 0 && empty > 1 {
+                        let run = format_args!("{empty} pages without values, one after the other");
+                        return Err(place(Error::unsupported(run).at(page.offset)));
+                    }
+                    empty = if page.header.value_count == 0 { empty + 1 } else { 0 };
+                }
+                Ok(())
+            };
             let locations = metadata
                 .offset_index()
                 .and_then(|index_of| index_of.get(index)?.get(leaf))
@@ -239,6 +216,7 @@ impl Store {
                 let mut values = 0u64;
                 for page in pages {
                     let page = page.map_err(place)?;
+                    check_run(&page)?;
                     if page.header.kind == PageHeader::DICTIONARY {
                         longest =
                             longest.max(longest_value(&self.chunks, column, &page, enough).map_err(place)?);
@@ -268,7 +246,8 @@ impl Store {
             }
             for (index, location) in locations.iter().enumerate() {
                 if row(index) < range.end && row(index + 1) > range.start {
-                    pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX)).map_err(place)?;
+                    let page = pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX));
+                    check_run(&page.map_err(place)?)?;
                 }
             }
         }
