@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::rank::{Counts, LARGE};
 use crate::bits::lane;
-use crate::cpu::{Bmi2, Isa, prefetch_at};
+use crate::cpu::{Bmi2, Isa, Wide, prefetch_at, wide};
 
 /// Bits per large count.
 pub(crate) const PART: u64 = 64 * LARGE as u64;
@@ -31,6 +31,8 @@ pub(crate) fn rank_between(index: u64, len: u64, ones: u64, before: impl Fn(u64)
 pub(crate) struct FastRank {
     // 0 until the pointers are set.
     len: AtomicU64,
+    // The same on the wide processor, elsewhere 0.
+    wide_len: AtomicU64,
     small: AtomicPtr<u64>,
     large: AtomicPtr<u64>,
 }
@@ -40,6 +42,9 @@ impl FastRank {
     pub(crate) fn set(&self, _: Bmi2, len: u64, counts: Counts<'_>) {
         self.small.store(counts.small.as_ptr().cast_mut(), Ordering::Relaxed);
         self.large.store(counts.large.as_ptr().cast_mut(), Ordering::Relaxed);
+        if wide().is_some() {
+            self.wide_len.store(len, Ordering::Release);
+        }
         self.len.store(len, Ordering::Release);
     }
 
@@ -52,21 +57,29 @@ impl FastRank {
     /// Ones before `index`, if the counts are known and `index` is below the length.
     ///
     /// A query waits only for two cache lines, so the throughput depends on how many queries are in flight: that is, on
-    /// how few instructions each takes.
+    /// how few instructions and registers each takes.
     ///
     /// # Safety
     ///
     /// `words` must be to the words of as many bits as were set.
     #[inline(always)]
     pub(crate) unsafe fn rank(&self, words: *const u64, index: u64) -> Option<u64> {
+        let counts = || (self.small.load(Ordering::Relaxed), self.large.load(Ordering::Relaxed));
+        if index < self.wide_len.load(Ordering::Acquire) {
+            let (small, large) = counts();
+            // SAFETY: the length is set only on this processor.
+            let isa = unsafe { Wide::found_earlier() };
+            // SAFETY: `index` is below the length that `words` and the counts have.
+            return Some(unsafe { isa.rank(small, large, words, index) });
+        }
         if index >= self.len.load(Ordering::Acquire) {
             return None;
         }
-        let (small, large) = (self.small.load(Ordering::Relaxed), self.large.load(Ordering::Relaxed));
+        let (small, large) = counts();
         // SAFETY: the length is set only on this processor.
         let isa = unsafe { Bmi2::found_earlier() };
         // SAFETY: `index` is below the length that `words` and the counts have.
-        Some(unsafe { rank_in_counts(isa, small, large, words, index) })
+        Some(unsafe { isa.rank(small, large, words, index) })
     }
 
     /// The same for many queries, if the counts are known.
@@ -142,14 +155,20 @@ impl FastBits<'_> {
         before.wrapping_add(self.isa.popcount(self.isa.low_bits_to_64(bits, index.wrapping_sub(64 * word))))
     }
 
+    /// The processor that every fast one is.
+    #[inline(always)]
+    pub(crate) fn isa(self) -> Bmi2 {
+        self.isa
+    }
+
     /// Ones before `index`, if it is below the number of bits.
     #[inline(always)]
-    pub(crate) fn rank_below(self, index: u64) -> Option<u64> {
+    pub(crate) fn rank_below(self, isa: impl RankIsa, index: u64) -> Option<u64> {
         if index > self.last {
             return None;
         }
         // SAFETY: `index` is not past the last bit of the words, which the counts are of.
-        Some(unsafe { rank_in_counts(self.isa, self.small.cast(), self.large, self.words, index) })
+        Some(unsafe { isa.rank(self.small.cast(), self.large, self.words, index) })
     }
 
     /// Prefetches the lines that a query for `index` reads.
@@ -161,58 +180,126 @@ impl FastBits<'_> {
     }
 }
 
-/// The large count, the small count, and the bits before `index` in its word.
-///
-/// # Safety
-///
-/// `index` must be below the number of bits that `words` holds and the counts are of.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn rank_in_counts(
-    _: Bmi2,
-    small: *const u64,
-    large: *const u64,
-    words: *const u64,
-    index: u64,
-) -> u64 {
-    let rank: u64;
-    // SAFETY: a `Bmi2` value exists only after POPCNT, BMI1 and BMI2 were detected.
-    // SAFETY: the caller keeps `index` within the bits, whose words have a small count each and a
-    // large one for each 1024; nothing else is read, and nothing written but the named registers and the flags.
-    unsafe {
-        std::arch::asm!(
-            "and {index:e}, 63",
-            "bzhi {index}, qword ptr [{words} + 8 * {word}], {index}",
-            "movzx {word:e}, word ptr [{small} + 2 * {word}]",
-            "popcnt {index}, {index}",
-            "add {word}, qword ptr [{large} + 8 * {part}]",
-            "add {index}, {word}",
-            index = inout(reg) index => rank,
-            word = inout(reg) index / 64 => _,
-            part = in(reg) index / 65536,
-            small = in(reg) small,
-            large = in(reg) large,
-            words = in(reg) words,
-            options(pure, readonly, nostack)
-        );
+/// A processor that computes ranks fast.
+pub(crate) trait RankIsa: Isa {
+    /// The large count, the small count, and the bits before `index` in its word.
+    ///
+    /// # Safety
+    ///
+    /// `index` must be below the number of bits that `words` holds and the counts are of.
+    #[inline(always)]
+    unsafe fn rank(self, small: *const u64, large: *const u64, words: *const u64, index: u64) -> u64 {
+        let word = (index / 64) as usize;
+        // SAFETY: the caller keeps `index` within the bits, whose words have a small count each and a
+        // large one for each 1024.
+        let (small, large, bits) =
+            unsafe { (*small.add(word / 4), *large.add((index / PART) as usize), *words.add(word)) };
+        let small = (small >> (16 * (word % 4))) & 0xFFFF;
+        large.wrapping_add(small).wrapping_add(self.popcount(self.low_bits(bits, index)))
     }
-    rank
 }
 
-/// Never called: other architectures have no fast processor.
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn rank_in_counts(
-    isa: Bmi2,
-    small: *const u64,
-    large: *const u64,
-    words: *const u64,
-    index: u64,
-) -> u64 {
-    let word = (index / 64) as usize;
-    // SAFETY: the caller keeps `index` within the bits, whose words have a small count each and a
-    // large one for each 1024.
-    let (small, large, bits) =
-        unsafe { (*small.add(word / 4), *large.add((index / 65536) as usize), *words.add(word)) };
-    let small = (small >> (16 * (word % 4))) & 0xFFFF;
-    large.wrapping_add(small).wrapping_add(isa.popcount(isa.low_bits(bits, index)))
+impl RankIsa for Bmi2 {
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn rank(self, small: *const u64, large: *const u64, words: *const u64, index: u64) -> u64 {
+        let rank: u64;
+        // SAFETY: a `Bmi2` value exists only after POPCNT, BMI1 and BMI2 were detected.
+        // SAFETY: the caller keeps `index` within the bits, whose words have a small count each and a
+        // large one for each 1024; nothing else is read, and nothing written but the named registers and the flags.
+        unsafe {
+            std::arch::asm!(
+                "and {index:e}, 63",
+                "bzhi {index}, qword ptr [{words} + 8 * {word}], {index}",
+                "movzx {word:e}, word ptr [{small} + 2 * {word}]",
+                "popcnt {index}, {index}",
+                "add {word}, qword ptr [{large} + 8 * {part}]",
+                "add {index}, {word}",
+                index = inout(reg) index => rank,
+                word = inout(reg) index / 64 => _,
+                part = in(reg) index / PART,
+                small = in(reg) small,
+                large = in(reg) large,
+                words = in(reg) words,
+                options(pure, readonly, nostack)
+            );
+        }
+        rank
+    }
+}
+
+impl RankIsa for Wide {
+    /// What waits for memory is in the vector unit: the registers of the others are too few for as many queries in flight.
+    ///
+    /// Shifted right out of the upper half of 128 bits by `index % 64`, the word leaves the bits before `index`.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn rank(self, small: *const u64, large: *const u64, words: *const u64, index: u64) -> u64 {
+        let rank: u64;
+        // SAFETY: a `Wide` value exists only after all of these instructions were detected.
+        // SAFETY: the caller keeps `index` within the bits, whose words have a small count each and a
+        // large one for each 1024; nothing else is read, and nothing written but the named registers.
+        unsafe {
+            std::arch::asm!(
+                "vmovq xmm16, {index}",
+                "vpxorq xmm18, xmm18, xmm18",
+                "vmovq xmm17, qword ptr [{words} + 8 * {word}]",
+                "vpshrdvq xmm18, xmm17, xmm16",
+                "vpinsrw xmm17, {zero}, word ptr [{small} + 2 * {word}], 0",
+                "vmovq xmm16, qword ptr [{large} + 8 * {part}]",
+                "vpopcntq xmm18, xmm18",
+                "vpaddq xmm16, xmm16, xmm17",
+                "vpaddq xmm16, xmm16, xmm18",
+                "vmovq {index}, xmm16",
+                index = inout(reg) index => rank,
+                word = in(reg) index / 64,
+                part = in(reg) index / PART,
+                small = in(reg) small,
+                large = in(reg) large,
+                words = in(reg) words,
+                zero = in(xmm_reg) 0.0_f64,
+                out("xmm16") _, out("xmm17") _, out("xmm18") _,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        rank
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bit_vector::rank::Counter;
+    use crate::cpu::{Portable, fast};
+
+    impl RankIsa for Portable {}
+
+    #[test]
+    fn all_processors_count_alike() {
+        let mut word = 1u64;
+        let words: Vec<u64> = (0..3000)
+            .map(|index| {
+                word = word.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(index);
+                [word ^ word >> 31, 0, u64::MAX][usize::from(index % 5 > 2) + usize::from(index % 7 == 6)]
+            })
+            .collect();
+        let mut counter = Counter::new(words.len());
+        words.chunks(8).for_each(|block| counter.take(Portable, block));
+        let counts = counter.finish();
+        let counts = Counts::new(&counts, words.len()).unwrap();
+        fn check(isa: impl RankIsa, counts: Counts<'_>, words: &[u64]) {
+            let mut expected = 0;
+            for index in 0..64 * words.len() as u64 {
+                // SAFETY: the index is that of a bit of the words, which the counts are of.
+                let rank =
+                    unsafe { isa.rank(counts.small.as_ptr(), counts.large.as_ptr(), words.as_ptr(), index) };
+                assert_eq!(rank, expected, "before bit {index}");
+                expected += words[(index / 64) as usize] >> (index % 64) & 1;
+            }
+        }
+        check(Portable, counts, &words);
+        wide().into_iter().for_each(|isa| check(isa, counts, &words));
+        // Known by now.
+        fast().into_iter().for_each(|isa| check(isa, counts, &words));
+    }
 }

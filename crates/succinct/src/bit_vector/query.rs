@@ -1,6 +1,6 @@
 //! The queries of a plain bit vector.
 
-use super::fast_rank::{PART, rank_between};
+use super::fast_rank::{FastBits, PART, RankIsa, rank_between};
 use super::rank::{BLOCK, RankSupport, rank_in_pairs};
 use super::scan::{last_one, next_one};
 use super::{BitVector, Inventory, Positions, Runs};
@@ -142,6 +142,18 @@ impl<W: Words> BitVector<W> {
     pub(crate) fn select_roughly<const ONE: bool>(&self, rank: u64) -> u64 {
         let words = self.bits.words();
         self.ready_inventory::<ONE>().map_or(0, |inventory| inventory.select_roughly(words, rank))
+    }
+
+    fn rank_batches(&self, isa: impl RankIsa, bits: FastBits<'_>, indexes: &[u64], answers: &mut [u64]) {
+        let len = self.bits.len();
+        for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+            if len > CACHED {
+                indexes.iter().for_each(|&index| bits.prefetch(index.min(len)));
+            }
+            for (answer, &index) in answers.iter_mut().zip(indexes) {
+                *answer = bits.rank_below(isa, index).unwrap_or(self.ones);
+            }
+        }
     }
 
     fn select_kind_many<const ONE: bool>(&self, ranks: &[u64], answers: &mut [Option<u64>]) {
@@ -294,19 +306,13 @@ impl<W: Words> BitQueries for BitVector<W> {
 
     fn rank_many(&self, indexes: &[u64], answers: &mut [u64]) {
         let answers = &mut answers[..indexes.len()];
-        let len = self.bits.len();
         if let Some(bits) = self.fast_bits() {
-            for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
-                if len > CACHED {
-                    indexes.iter().for_each(|&index| bits.prefetch(index.min(len)));
-                }
-                for (answer, &index) in answers.iter_mut().zip(indexes) {
-                    *answer = bits.rank_below(index).unwrap_or(self.ones);
-                }
-            }
-            return;
+            return match wide() {
+                Some(isa) => self.rank_batches(isa, bits, indexes, answers),
+                None => self.rank_batches(bits.isa(), bits, indexes, answers),
+            };
         }
-        let (support, words) = (self.rank_support(), self.bits.words());
+        let (support, words, len) = (self.rank_support(), self.bits.words(), self.bits.len());
         dispatch!(isa => for (indexes, answers) in indexes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             indexes.iter().for_each(|&index| self.prefetch_rank(support, index));
             for (answer, &index) in answers.iter_mut().zip(indexes) {

@@ -121,7 +121,7 @@ pub(crate) struct Popcnt(());
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bmi2(());
 
-/// x86-64 as above, with AVX-512 and its vector POPCNT.
+/// x86-64 as above, with AVX-512, its vector POPCNT and its double shifts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wide(());
 
@@ -179,6 +179,7 @@ fn detect_code() -> u8 {
         && std::arch::is_x86_feature_detected!("avx512bw")
         && std::arch::is_x86_feature_detected!("avx512dq")
         && std::arch::is_x86_feature_detected!("avx512vl")
+        && std::arch::is_x86_feature_detected!("avx512vbmi2")
         && std::arch::is_x86_feature_detected!("avx512vpopcntdq");
     if wide { 4 } else { 3 }
 }
