@@ -17,6 +17,10 @@ use crate::source::Source;
 
 /// Packs that are open at the same time.
 const OPEN_PACKS: usize = 64;
+/// Chunks of a pack that are looked up together, since the next one is mostly near.
+const NEAR: u32 = 64;
+/// How many such groups are kept.
+const NEAR_GROUPS: usize = 64;
 
 /// Where a chunk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +50,8 @@ pub(super) struct Index {
     /// Chunks whose first eight bytes are those of another chunk.
     others: HashMap<Digest, Place>,
     open: Mutex<HashMap<u32, Source>>,
+    /// Chunks that were looked up, by the first one of each group.
+    near: Mutex<HashMap<Place, Arc<[Entry]>>>,
 }
 
 fn prefix(digest: &Digest) -> u64 {
@@ -93,6 +99,7 @@ impl Index {
             places: HashMap::new(),
             others: HashMap::new(),
             open: Mutex::default(),
+            near: Mutex::default(),
         }
     }
 
@@ -165,9 +172,29 @@ impl Index {
     }
 
     fn entry(&self, place: Place) -> Result<Entry> {
-        let Pack { bytes, chunks, .. } = &self.packs[place.pack as usize];
-        let entry = pack::read_entry(&self.source(place.pack)?, *bytes, *chunks, place.entry);
-        entry.map_err(|error| error.in_input(self.path(place.pack)))
+        let first = Place { entry: place.entry / NEAR * NEAR, ..place };
+        let lock = || self.near.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(&first).cloned();
+        let group = match known {
+            Some(group) => group,
+            None => {
+                let Pack { bytes, chunks, .. } = &self.packs[place.pack as usize];
+                let source = self.source(place.pack)?;
+                let group = pack::read_some_entries(&source, *bytes, *chunks, first.entry, NEAR);
+                let group: Arc<[Entry]> =
+                    group.map_err(|error| error.in_input(self.path(place.pack)))?.into();
+                let mut near = lock();
+                if near.len() >= NEAR_GROUPS {
+                    near.clear();
+                }
+                near.insert(first, Arc::clone(&group));
+                group
+            }
+        };
+        let entry = group.get((place.entry - first.entry) as usize).cloned();
+        entry.ok_or_else(|| {
+            Error::malformed("a chunk of the pack", place.entry).in_input(self.path(place.pack))
+        })
     }
 
     /// The plain bytes of a chunk, checked.

@@ -187,13 +187,20 @@ pub(super) fn read_entries(pack: &Source, budget: &Budget) -> Result<Vec<Entry>>
     Ok(entries)
 }
 
-/// One chunk of the index of a pack that has so many bytes and chunks.
-pub(super) fn read_entry(pack: &Source, bytes: u64, chunks: u32, number: u32) -> Result<Entry> {
-    let mut entry = [0; ENTRY_BYTES as usize];
-    let behind = u64::from(chunks.saturating_sub(number)) * ENTRY_BYTES + FOOTER_BYTES;
-    let offset = bytes.saturating_sub(behind);
-    pack.read_exact_at(offset, &mut entry)?;
-    Entry::take(&mut Cursor::at(&entry, offset))
+/// Chunks of the index of a pack that has so many bytes and chunks: `count` from number `first` on, or as many as there are.
+pub(super) fn read_some_entries(
+    pack: &Source,
+    bytes: u64,
+    chunks: u32,
+    first: u32,
+    count: u32,
+) -> Result<Vec<Entry>> {
+    let left = chunks.saturating_sub(first);
+    let offset = bytes.saturating_sub(u64::from(left) * ENTRY_BYTES + FOOTER_BYTES);
+    let mut entries = vec![0; count.min(left) as usize * ENTRY_BYTES as usize];
+    pack.read_exact_at(offset, &mut entries)?;
+    let mut cursor = Cursor::at(&entries, offset);
+    (0..count.min(left)).map(|_| Entry::take(&mut cursor)).collect()
 }
 
 /// The plain bytes of a chunk, which are checked against its name.
