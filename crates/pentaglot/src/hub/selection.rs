@@ -156,6 +156,11 @@ impl Selection {
         self.rows != (0..u64::MAX)
     }
 
+    /// Whether the last row is selected, as far as that is known.
+    pub(crate) fn is_to_the_end(&self) -> bool {
+        self.rows.end >= self.total.unwrap_or(u64::MAX)
+    }
+
     /// The selected rows of `total`, clipped to it.
     pub fn range(&self, total: u64) -> Range<u64> {
         let end = self.rows.end.min(total);

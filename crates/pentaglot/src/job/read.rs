@@ -96,7 +96,7 @@ impl Opened {
             let range = selection.range(rows);
             range.end - range.start
         }));
-        Ok(self.charged(rows, Control::count_rows))
+        Ok(self.charged(rows, selection, Control::count_rows))
     }
 
     /// The rows of one of the selected columns, or of all columns of a matrix. They are charged like all rows, but not counted: those of every column are the
@@ -109,12 +109,14 @@ impl Opened {
             _ => selection.clone(),
         };
         let rows = self.document.rows(&column).in_format(self.format.info().id)?;
-        let rows = self.charged(rows, |control, _| control.check());
+        let rows = self.charged(rows, &column, |control, _| control.check());
         // Several columns of a table are read side by side.
         if Form::of(selection.schema()) == Form::Table { Ok(rows) } else { self.overlapped(rows) }
     }
 
-    fn charged(&self, rows: Rows, count: fn(&Control, u64) -> Result<()>) -> Rows {
+    /// After the last row of the file the bytes must still be those that were opened, so that rows of two versions are never taken
+    /// for one table. Whoever wants only the first rows gets them from a file that grows, too.
+    fn charged(&self, rows: Rows, selection: &Selection, count: fn(&Control, u64) -> Result<()>) -> Rows {
         let (id, schema) = (self.format.info().id, rows.schema());
         let (budget, control) = (self.budget.clone(), self.control.clone());
         let charged = rows.map(move |batch| {
@@ -123,7 +125,9 @@ impl Opened {
             budget.charge(&batch).in_format(id)?;
             Ok(batch)
         });
-        from_batches(schema, charged)
+        let read = selection.is_to_the_end().then(|| self.source.clone());
+        let changed = std::iter::once_with(move || read.and_then(|source| source.check_unchanged().err()));
+        from_batches(schema, charged.chain(changed.flatten().map(Err)))
     }
 
     /// Rows that come from this document, made on a thread of their own while earlier ones are used. A job that has one thread, or

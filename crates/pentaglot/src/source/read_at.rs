@@ -149,6 +149,10 @@ impl ReadAt for FileBytes {
 
     fn read_at(&self, mut offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
+        // Nothing is there, and systems refuse offsets of 64 bits.
+        if offset >= self.len.max(1 << 62) {
+            return Ok(0);
+        }
         while done < buffer.len() {
             match read_some_at(&self.file, &mut buffer[done..], offset) {
                 Ok(0) => break,

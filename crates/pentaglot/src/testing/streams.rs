@@ -10,7 +10,7 @@ use arrow_array::types::Int64Type;
 use super::conformance::collect;
 use super::costly::Costly;
 use crate::error::{Error, ErrorKind};
-use crate::job::{OpenOptions, View, open_source};
+use crate::job::{Conversion, ConvertOptions, OpenOptions, View, open_source};
 use crate::registry::Registry;
 use crate::source::Source;
 
@@ -132,5 +132,36 @@ fn a_text_that_is_cut_while_it_is_read_is_an_error() {
         file.as_file().set_len(cut as u64).unwrap();
         let error = rows.find_map(|batch| batch.err()).map(Error::from).unwrap();
         assert!(error.to_string().contains("the file changed while it was read"), "{format}: {error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_written_again_while_it_is_read_is_an_error() {
+    let registry = Registry::default();
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("rows.csv");
+    std::fs::write(&text, long_rows("csv", 9_000)).unwrap();
+    for format in ["csv", "jsonl", "arrow", "arrows", "parquet", "dynd", "ds", "bson"] {
+        let path = folder.path().join(format!("x.{format}"));
+        let (from, to) = (text.to_str().unwrap(), path.to_str().unwrap());
+        Conversion::plan(&registry, &[from], to, &ConvertOptions::default()).unwrap().run(to, false).unwrap();
+        let open = || {
+            let source = Source::open(&path).unwrap();
+            open_source(&registry, source, None, &OpenOptions::default()).unwrap()
+        };
+        let read = |range: Option<std::ops::Range<u64>>| {
+            let mut view = View::default();
+            (view.rows, view.batch_rows) = (range, 100);
+            let mut found = open().rows(&view).unwrap();
+            found.next().unwrap().unwrap();
+            // Bytes of the same length.
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(5)).unwrap();
+            found.find_map(|batch| batch.err()).map(|error| Error::from(error).to_string())
+        };
+        let error = read(None).unwrap();
+        assert!(error.contains("the file changed while it was read"), "{format}: {error}");
+        // The first rows of a file that changes later are what they are.
+        assert_eq!(read(Some(0..300)), None, "{format}");
     }
 }

@@ -6,7 +6,7 @@
 //! reached them.
 //!
 //! Once values have been removed, a value enters the table when it is seen for the second time within some ten thousand
-//! others ([`Seen`]), so that values that occur once do not fill it. The time before may have been missed: `floor` counts it.
+//! others ([`Sieve`]), so that values that occur once do not fill it. The time before may have been missed: `floor` counts it.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -28,17 +28,29 @@ const TOP: usize = 10;
 pub(super) trait Key: Ord + Clone {
     /// Bytes on the heap.
     fn bytes(&self) -> u64;
+
+    /// The hash of the value.
+    fn hash(&self) -> u64;
 }
 
 impl Key for u64 {
     fn bytes(&self) -> u64 {
         0
     }
+
+    #[inline]
+    fn hash(&self) -> u64 {
+        hash_word(*self)
+    }
 }
 
 impl Key for Box<[u8]> {
     fn bytes(&self) -> u64 {
         self.len() as u64
+    }
+
+    fn hash(&self) -> u64 {
+        hash_bytes(self)
     }
 }
 
@@ -68,37 +80,50 @@ impl Hasher for Mixed {
     }
 }
 
-/// Which values were seen recently, by some bits of their hashes.
+/// A set of values by some bits of their hashes: it may seem to have others too.
 #[derive(Debug, Clone)]
-struct Seen {
-    bits: Vec<u64>,
-    count: usize,
-}
+struct Marks(Vec<u64>);
 
-impl Seen {
+impl Marks {
     /// Bits of a hash.
     const BITS: u32 = 18;
-    /// After so many values all are forgotten.
-    const MOST: usize = 1 << 14;
 
     fn new() -> Self {
-        Seen { bits: vec![0; 1 << (Self::BITS - 6)], count: 0 }
+        Marks(vec![0; 1 << (Self::BITS - 6)])
     }
 
-    /// Whether a value has been seen before, perhaps.
+    fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
     #[inline]
-    fn insert(&mut self, hash: u64) -> bool {
+    fn has(&self, hash: u64) -> bool {
         let place = (hash >> 16) as usize & ((1 << Self::BITS) - 1);
-        let (word, bit) = (&mut self.bits[place / 64], 1u64 << (place % 64));
-        let is_seen = *word & bit != 0;
-        *word |= bit;
-        self.count += usize::from(!is_seen);
-        is_seen
+        self.0[place / 64] & (1 << (place % 64)) != 0
     }
 
-    fn is_full(&self) -> bool {
-        self.count >= Self::MOST
+    #[inline]
+    fn insert(&mut self, hash: u64) {
+        let place = (hash >> 16) as usize & ((1 << Self::BITS) - 1);
+        self.0[place / 64] |= 1 << (place % 64);
     }
+}
+
+/// What most values that occur once do not get through.
+#[derive(Debug, Clone)]
+struct Sieve {
+    /// The values of the table: of others, which are most, the table need not be asked.
+    kept: Marks,
+    /// The values that were seen recently, and how many there are.
+    recent: Marks,
+    recent_count: usize,
+}
+
+impl Sieve {
+    /// After so many values all recent ones are forgotten.
+    const MOST: usize = 1 << 14;
+    /// Its bytes.
+    const BYTES: u64 = 2 << (Marks::BITS - 3);
 }
 
 /// Counts of values.
@@ -109,7 +134,7 @@ pub(super) struct Frequent<K> {
     key_bytes: u64,
     floor: u64,
     /// Present once values have been removed.
-    seen: Option<Seen>,
+    sieve: Option<Sieve>,
     /// Present once there are more than [`EXACT`] distinct values, or a value was not kept.
     estimate: Option<Box<HyperLogLog>>,
     /// A value that is too long to be kept has occurred.
@@ -128,7 +153,7 @@ impl<K: Key> Frequent<K> {
             table: HashMap::default(),
             key_bytes: 0,
             floor: 0,
-            seen: None,
+            sieve: None,
             estimate: None,
             has_long: false,
         }
@@ -140,19 +165,7 @@ impl<K: Key> Frequent<K> {
         if let Some(estimate) = &mut self.estimate {
             estimate.insert(hash);
         }
-        let mut place = hash;
-        loop {
-            match self.table.get_mut(&place) {
-                Some(entry) if is(&entry.key) => {
-                    entry.count += 1;
-                    return;
-                }
-                // Another value has the same hash, so this one is stored elsewhere.
-                Some(_) => place = next_place(place),
-                None => break,
-            }
-        }
-        if self.is_new(hash) {
+        if self.count_kept(hash, is) || self.is_new(hash) {
             return;
         }
         if bytes > LONG {
@@ -160,23 +173,56 @@ impl<K: Key> Frequent<K> {
             self.start_estimate().insert(hash);
             return;
         }
+        let mut place = hash;
+        // Another value may have the same hash, so this one is stored elsewhere.
+        while self.table.contains_key(&place) {
+            place = next_place(place);
+        }
         self.add(place, Entry { key: key(), count: 1, undercount: self.floor });
         self.shrink();
+    }
+
+    /// Counts a value that is in the table; whether it is.
+    #[inline]
+    fn count_kept(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> bool {
+        if self.sieve.as_ref().is_some_and(|sieve| !sieve.kept.has(hash)) {
+            return false;
+        }
+        let mut place = hash;
+        loop {
+            match self.table.get_mut(&place) {
+                Some(entry) if is(&entry.key) => {
+                    entry.count += 1;
+                    return true;
+                }
+                Some(_) => place = next_place(place),
+                None => return false,
+            }
+        }
     }
 
     /// Whether values are removed, and this one was not seen recently.
     #[inline]
     fn is_new(&mut self, hash: u64) -> bool {
-        let Some(seen) = &mut self.seen else { return false };
-        if seen.is_full() {
-            *seen = Seen::new();
+        let Some(sieve) = &mut self.sieve else { return false };
+        if sieve.recent.has(hash) {
+            return false;
+        }
+        if sieve.recent_count >= Sieve::MOST {
+            sieve.recent.clear();
+            sieve.recent_count = 0;
             self.floor += 1;
         }
-        !seen.insert(hash)
+        sieve.recent.insert(hash);
+        sieve.recent_count += 1;
+        true
     }
 
     fn add(&mut self, place: u64, entry: Entry<K>) {
         self.key_bytes += entry.key.bytes();
+        if let Some(sieve) = &mut self.sieve {
+            sieve.kept.insert(entry.key.hash());
+        }
         self.table.insert(place, entry);
     }
 
@@ -209,11 +255,14 @@ impl<K: Key> Frequent<K> {
         self.table.retain(|_, entry| entry.count + entry.undercount > floor);
         self.key_bytes = self.table.values().map(|entry| entry.key.bytes()).sum();
         self.floor = self.floor.max(floor);
-        if self.seen.is_none() {
+        let floor = &mut self.floor;
+        let sieve = self.sieve.get_or_insert_with(|| {
             // One occurrence of a value may be missed from now on.
-            self.seen = Some(Seen::new());
-            self.floor += 1;
-        }
+            *floor += 1;
+            Sieve { kept: Marks::new(), recent: Marks::new(), recent_count: 0 }
+        });
+        sieve.kept.clear();
+        self.table.values().for_each(|entry| sieve.kept.insert(entry.key.hash()));
     }
 
     pub(super) fn merge(&mut self, other: Self) {
@@ -289,8 +338,8 @@ impl<K: Key> Frequent<K> {
     pub(super) fn bytes(&self) -> u64 {
         let entry = size_of::<Entry<K>>() as u64 + 10;
         let registers = if self.estimate.is_some() { 1 << 15 } else { 0 };
-        let seen = if self.seen.is_some() { 1 << (Seen::BITS - 3) } else { 0 };
-        self.table.capacity() as u64 * entry + self.key_bytes + registers + seen
+        let sieve = if self.sieve.is_some() { Sieve::BYTES } else { 0 };
+        self.table.capacity() as u64 * entry + self.key_bytes + registers + sieve
     }
 }
 
