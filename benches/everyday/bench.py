@@ -2,6 +2,7 @@
 
     bench.py run   --command PATH --out FOLDER [--quick] [--rounds N] [--records FILE]   measures; writes RESULTS.md, results.json, plots/*.svg
     bench.py smoke --command PATH                                                        small data, no times: fails if an answer differs
+    bench.py report --out FOLDER                                                         writes RESULTS.md and plots/*.svg again from results.json
 
 The data is made from seeds. Each round runs all programs, with two threads and with one, one after the other, so that a slow moment of the machine meets
 all of them; a figure is the median of the rounds. The start of Python and its imports are not counted, that of the command is.
@@ -14,7 +15,7 @@ import data
 import pairs
 import works
 from measure import stolen
-from report import report, versions
+from report import is_rendered, render, report, versions
 
 
 def measure_all(given, folder):
@@ -59,18 +60,22 @@ def smoke(command, folder):
     pairs.compare(command, folder, table, pairs.PAIRS, [2], ["duckdb", "pyarrow"], 1)
     works.make(command, folder, 1)
     works.run(command, folder, works.WORKS, [2], 1)
+    if not is_rendered(pathlib.Path(__file__).parent.parent):
+        raise SystemExit("benches/RESULTS.md is not what `bench.py report` makes of results.json")
     print("all programs give the same answers")
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("mode", choices=["run", "smoke"])
-    parser.add_argument("--command", required=True)
+    parser.add_argument("mode", choices=["run", "smoke", "report"])
+    parser.add_argument("--command")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--records", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int)
     given = parser.parse_args()
+    if given.mode == "report":
+        return render(given.out)
     # It is started in other folders.
     given.command = os.path.abspath(given.command)
     with tempfile.TemporaryDirectory(prefix="pentaglot-bench-") as name:

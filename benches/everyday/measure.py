@@ -1,12 +1,22 @@
 """How a program is measured."""
-import os, pathlib, resource, statistics, subprocess, sys, time
+import os, pathlib, resource, select, statistics, subprocess, sys, time
+
+#: What a peer prints when it could begin.
+READY = "ready\n"
 
 
-def measure(words, folder=None):
-    """Wall seconds, processor seconds, those in the kernel among them, and peak MB of a process. A peer, which is a Python program,
-    prints its own seconds (`clock`)."""
+def measure(words, ready, folder=None):
+    """Wall seconds, processor seconds, those in the kernel among them, and peak MB of a process. `ready` is called right before its work
+    begins. A peer, which is a Python program, says when it has imported what it needs, and prints its own seconds (`clock`)."""
+    is_peer = words[0] == sys.executable
+    if not is_peer:
+        ready()
     start = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=folder)
+    process = subprocess.Popen(words, stdin=subprocess.PIPE if is_peer else None, stdout=subprocess.PIPE, text=True, cwd=folder)
+    if is_peer and process.stdout.readline() == READY:
+        ready()
+        process.stdin.write("go\n")
+        process.stdin.flush()
     peak, done = 0, 0
     while not done:
         try:
@@ -15,19 +25,32 @@ def measure(words, folder=None):
         except OSError:
             pass
         done, status, used = os.wait4(process.pid, os.WNOHANG)
-        time.sleep(0 if done else 0.005)
+        if not done:
+            wait(process.pid, 0.005)
     wall, cpu, kernel = time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_stime
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, words))} ended with {process.returncode}")
-    if words[0] == sys.executable:
+    if is_peer:
         wall, cpu, kernel = map(float, process.stdout.read().split())
     return wall, cpu, kernel, peak / 1024
 
 
+def wait(pid, seconds):
+    """Waits until the process ends, and not longer than so many seconds."""
+    if not hasattr(os, "pidfd_open"):
+        time.sleep(seconds)
+        return
+    file = os.pidfd_open(pid)
+    try:
+        select.select([file], [], [], seconds)
+    finally:
+        os.close(file)
+
+
 def settle(folder, inputs, megabytes):
-    """Makes all programs start alike: their inputs are in the page cache, and so much memory is at hand for an output. Systems that
-    give memory back which was not used for seconds, as virtual machines do, would else be slower for whoever comes after a pause."""
+    """Makes all programs start alike: their inputs are in the page cache, and so much memory is at hand. Systems that give memory back
+    which was not used for seconds, as virtual machines do, would else be slower for whoever comes after a pause."""
     block = bytearray(1 << 20)
     for path in inputs:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
@@ -43,13 +66,22 @@ def settle(folder, inputs, megabytes):
 
 
 def clock(work):
-    """Does the work of a peer; prints its seconds for `measure`."""
+    """Does the work of a peer once `measure` is ready; prints its seconds."""
+    print(READY, end="", flush=True)
+    sys.stdin.readline()
     used = lambda: resource.getrusage(resource.RUSAGE_SELF)
     start, before = time.perf_counter(), used()
     work()
     wall, after = time.perf_counter() - start, used()
     kernel = after.ru_stime - before.ru_stime
     print(wall, after.ru_utime - before.ru_utime + kernel, kernel)
+
+
+def rotated(programs, turn):
+    """The programs of a round: each begins with another one."""
+    programs = list(programs)
+    turn %= max(len(programs), 1)
+    return programs[turn:] + programs[:turn]
 
 
 def medians(runs):

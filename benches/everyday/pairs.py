@@ -6,7 +6,7 @@
 import io, os, sys, time
 
 from data import read, table, write
-from measure import clock, measure, medians, settle
+from measure import clock, measure, medians, rotated, settle
 
 PAIRS = [
     ("parquet", "csv"), ("csv", "parquet"), ("parquet", "jsonl"), ("jsonl", "parquet"),
@@ -99,18 +99,23 @@ def compare(command, folder, data, pairs, counts, peers, rounds):
     found = []
     for from_kind, to_kind in pairs:
         source, answer, times = folder / f"data.{from_kind}", folder / f"out.{to_kind}", {}
+        ready = lambda: settle(folder, [source], memory(folder))
         for turn in range(rounds):
-            for threads in counts:
-                for name, words in programs(command, source, answer, threads, peers):
-                    settle(folder, [source], largest(folder))
-                    times.setdefault((threads, name), []).append(measure(words))
-                    if turn == 0 and not read(answer, data.schema).equals(data):
-                        raise SystemExit(f"{name}: {from_kind} to {to_kind}: the answer differs")
-                    answer.unlink()
+            of_all = [(threads, *program) for threads in counts for program in programs(command, source, answer, threads, peers)]
+            for threads, name, words in rotated(of_all, turn):
+                times.setdefault((threads, name), []).append(measure(words, ready))
+                if turn == 0:
+                    check(answer, data, f"{name}: {from_kind} to {to_kind}")
+                answer.unlink()
         for (threads, name), runs in times.items():
             found.append({"pair": f"{from_kind} to {to_kind}", "threads": threads, "program": name} | medians(runs))
             print(found[-1], flush=True)
     return sorted(found, key=lambda row: -row["threads"])
+
+
+def check(path, data, what):
+    if not read(path, data.schema).equals(data):
+        raise SystemExit(f"{what}: the answer differs")
 
 
 def growth(command, folder, rows, sizes, rounds):
@@ -129,13 +134,14 @@ def growth(command, folder, rows, sizes, rounds):
             words = next(programs(command, source, target, 2, []))[1]
             megabytes, runs, floors = source.stat().st_size / 1e6, [], []
             linear = before.get((from_kind, to_kind), 0) * megabytes
-            for _ in range(rounds):
-                settle(folder, [source], largest(folder))
-                runs.append(measure(words))
+            ready = lambda: settle(folder, [source], largest(folder))
+            for turn in range(rounds):
+                runs.append(measure(words, ready))
                 written = target.stat().st_size
+                if turn == 0 and size <= 10:
+                    check(target, data, f"{from_kind} to {to_kind}")
                 target.unlink()
-                settle(folder, [source], largest(folder))
-                floors.append(measure([sys.executable, __file__, "floor", str(target), str(written), str(linear)]))
+                floors.append(measure([sys.executable, __file__, "floor", str(target), str(written), str(linear)], ready))
                 target.unlink()
             row = {"pair": f"{from_kind} to {to_kind}", "size": size, "mb": round(megabytes)}
             found.append(row | medians(runs) | {"linear": round(linear, 4), "writing": medians(floors)["wall"]})
@@ -157,6 +163,11 @@ def write_evenly(target, size, seconds):
 def largest(folder):
     """The megabytes of the largest input: no output is much larger. More than 2 GB would have to go to the disk."""
     return min(max((folder / f"data.{kind}").stat().st_size >> 20 for kind in FORMATS), 2048)
+
+
+def memory(folder):
+    """What a program takes that holds its input, its table and its output in memory, as some peers do."""
+    return min(4 * largest(folder), 1536)
 
 
 def repeated(base, rows):

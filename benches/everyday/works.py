@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 import data
-from measure import clock, measure, medians, settle
+from measure import clock, measure, medians, rotated, settle
 
 
 @dataclass
@@ -24,8 +24,10 @@ class Work:
     peers: dict[str, Callable] = field(default_factory=dict)
     #: The floor is the command itself with these words.
     floor: tuple[str, list] | None = None
-    #: An output that must hold the same data as this input.
+    #: An output that must hold the same data as this input: by its identity, and as other programs read it where they can.
     same: tuple[str, str] | None = None
+    #: What brings the data of an output to a file that `same` names.
+    back: list | None = None
     #: A folder that is removed before each run.
     fresh: str | None = None
 
@@ -236,13 +238,45 @@ WORKS = [
     Work("hash of Arrow IPC", 0.5, ["hash", "frame.arrow"], {"BLAKE3 of the file": hash_bytes("frame.arrow")}),
     Work("hash of Parquet", 0.8, ["hash", "data.parquet"], {"pyarrow decodes it": decode_parquet}),
     Work("diff of equal files", 0.77, ["diff", "frame.arrow", "frame.dbdf"], floor=("hash of both", ["hash", "frame.arrow", "frame.dbdf"])),
-    Work("store put", 0.4, ["store", "put", "data.arrow", "--store", "out.store"], {"zstd -1": compress("data.arrow", "peer.zst")}, fresh="out.store"),
+    Work("store put", 0.4, ["store", "put", "data.arrow", "--name", "data", "--store", "out.store"], {"zstd -1": compress("data.arrow", "peer.zst")},
+        same=("data.arrow", "out.arrow"), back=["store", "get", "data", "out.arrow", "--force", "-q", "--store", "out.store"], fresh="out.store"),
     Work("store get", 0.5, ["store", "get", "data", "out.arrow", "--force", "--store", "kept.store"], {"zstd -d": decompress("data.arrow.zst", "peer.out")}, same=("data.arrow", "out.arrow")),
     Work("store verify", 0.5, ["store", "verify", "--store", "kept.store"], {"BLAKE3 of the packs": hash_packs}),
     Work("describe of Parquet", 1.0, ["describe", "data.parquet"], {"DuckDB SUMMARIZE": summarize}),
     Work("describe of a dbdf frame", 0.5, ["describe", "frame.dbdf"], {"reading it": read_bytes("frame.dbdf")}),
     Work("spy plot of CSR", 0.5, ["plot", "csr.dbdf", "-o", "out.png", "--force"], {"reading it": read_bytes("csr.dbdf")}),
 ]
+
+
+def check(command, folder, work):
+    if work.back:
+        subprocess.run([command, *work.back], check=True, cwd=folder)
+    source, target = (folder / name for name in work.same)
+    if identity(command, source) != identity(command, target):
+        raise SystemExit(f"{work.name}: the output does not hold the data of the input")
+    original = ORIGINALS.get(source.name, source)
+    if target.suffix in READERS and not READERS[target.suffix](target, folder / original):
+        raise SystemExit(f"{work.name}: another program reads other data in the output than in the input")
+
+
+def same_tables(path, original):
+    import pyarrow.feather
+
+    one, other = (pyarrow.feather.read_table(str(name), memory_map=False) for name in (path, original))
+    return one.cast(other.schema).equals(other)
+
+
+def same_matrices(path, original):
+    import scipy.io, scipy.sparse
+
+    one, other = (scipy.io.mmread(name).tocsr() if name.suffix == ".mtx" else scipy.sparse.load_npz(name).tocsr() for name in (path, original))
+    return one.shape == other.shape and one.nnz == other.nnz and (one != other).nnz == 0
+
+
+#: How other programs compare an output with the input.
+READERS = {".arrow": same_tables, ".npz": same_matrices, ".mtx": same_matrices}
+#: What inputs of our formats were made from.
+ORIGINALS = {"data.bson": "data.arrow", "frame.dbdf": "frame.arrow", "frame.dynd": "frame.arrow", "csr.dbdf": "csr.npz", "small.dbdf": "small.npz"}
 
 
 def identity(command, path):
@@ -255,16 +289,16 @@ def run(command, folder, works, counts, rounds):
     found = []
     for work in works:
         times = {}
+        # Enough for a peer that holds its input, its table and its output.
+        memory = 3 * ((folder / "frame.arrow").stat().st_size >> 20)
+        ready = lambda: settle(folder, inputs(folder, work), memory)
         for turn in range(rounds):
-            for threads, name, words in programs(command, folder, work, counts):
+            for threads, name, words in rotated(programs(command, folder, work, counts), turn):
                 if work.fresh:
                     shutil.rmtree(folder / work.fresh, ignore_errors=True)
-                settle(folder, inputs(folder, work), (folder / "frame.arrow").stat().st_size >> 20)
-                times.setdefault((threads, name), []).append(measure(words, folder))
+                times.setdefault((threads, name), []).append(measure(words, ready, folder))
                 if work.same and name == "pentaglot" and turn == 0:
-                    source, target = (identity(command, folder / name) for name in work.same)
-                    if source != target:
-                        raise SystemExit(f"{work.name}: the output does not hold the data of the input")
+                    check(command, folder, work)
                 # Who overwrites a file uses its memory again; who replaces it, as the command does, needs more.
                 remove_outputs(folder)
         for (threads, name), runs in times.items():

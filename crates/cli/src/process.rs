@@ -34,7 +34,8 @@ pub(crate) fn set_up_allocator(max_alloc: u64, threads: usize) {
     let (kept, mapped) = if is_small { (1 << 20, 1 << 20) } else { (16 << 20, 32 << 20) };
     let pools = (threads / 2).clamp(1, if is_small { 2 } else { 64 }) as i32;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: `mallopt` takes two numbers, and no thread of this process has been started yet.
+    // SAFETY: `mallopt` takes two numbers and sets them under the allocator's own lock. The command has started no thread yet;
+    // in the wheel its process is one of its own too, whose Python has imported this package alone.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, kept);
         libc::mallopt(libc::M_MMAP_THRESHOLD, mapped);

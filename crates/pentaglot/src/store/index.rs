@@ -185,7 +185,9 @@ impl Index {
                     group.map_err(|error| error.in_input(self.path(place.pack)))?.into();
                 let mut near = lock();
                 if near.len() >= NEAR_GROUPS {
-                    near.clear();
+                    // Half of them make room: those of a table with many columns are asked for in turn.
+                    let mut is_kept = false;
+                    near.retain(|_, _| std::mem::replace(&mut is_kept, !is_kept));
                 }
                 near.insert(first, Arc::clone(&group));
                 group
