@@ -234,8 +234,16 @@ impl Control {
         Ok(done.into_iter().map(|(_, result)| result).collect())
     }
 
+    /// How many pieces of work are given to [`each_in_order`](Self::each_in_order) at a time: so many that threads seldom wait at
+    /// their end, and so few that the results which wait take little memory.
+    pub(crate) fn pieces(&self) -> usize {
+        let threads = self.threads();
+        threads.saturating_mul(8).min(64).max(threads)
+    }
+
     /// Applies `work` to each item on the job's threads, and `take` to each result on the calling thread, in the order of the
-    /// items, while later ones are worked on. The first error ends both.
+    /// items, while later ones are worked on. The first error ends both. Not for work on the job's own threads: the calling thread
+    /// waits here for theirs.
     pub(crate) fn each_in_order<I: Send, T: Send>(
         &self,
         items: Vec<I>,

@@ -163,10 +163,10 @@ impl<T> Drop for Ahead<T> {
 impl<T: Send + 'static> Shared<T> {
     /// Asks another thread to help, if there is work that it could do and the job may have one more.
     fn ask(self: &Arc<Self>, state: &mut State<T>) -> Result<()> {
-        if state.asked + state.helping + 1 < self.control.threads() && state.next_place().is_some() {
-            state.asked += 1;
+        if state.asked + state.helping + 1 < self.control.threads() && state.next_index().is_some() {
             let theirs = Arc::clone(self);
             self.control.spawn(move || theirs.help())?;
+            state.asked += 1;
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ impl<T> Shared<T> {
         let done = catch_unwind(AssertUnwindSafe(|| self.control.check().and_then(|()| work())));
         let mut state = self.lock();
         state.done.insert(place, done);
-        state.busy.retain(|busy| Some(*busy) != chain);
+        chain.map(|chain| state.busy.remove(&chain));
         self.changed.notify_all();
         (state, true)
     }
@@ -215,15 +215,15 @@ impl<T> Shared<T> {
 }
 
 impl<T> State<T> {
-    /// The place of what waits longest of what can be done.
-    fn next_place(&self) -> Option<usize> {
+    /// Where among the waiting is what waits longest of what can be done.
+    fn next_index(&self) -> Option<usize> {
         let can_be_done = |work: &Waiting<T>| work.chain.is_none_or(|chain| !self.busy.contains(&chain));
         self.waiting.iter().position(can_be_done)
     }
 
     fn next_work(&mut self) -> Option<Waiting<T>> {
-        let place = self.next_place()?;
-        let work = self.waiting.remove(place)?;
+        let index = self.next_index()?;
+        let work = self.waiting.remove(index)?;
         self.busy.extend(work.chain);
         Some(work)
     }

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 
 /// Lanes of work, each with a state `S` that its items `I` change.
 ///
-/// Nobody waits for lanes until [`all`](Self::all) or [`one`](Self::one) is called, so that a thread which is done with one lane goes on with
-/// another, also with items that came later. Items are done on the job's threads, and on the calling one while more than
+/// Only [`all`](Self::all) and [`one`](Self::one) wait for lanes, so that a thread which is done with one lane goes on with another, also
+/// with items that came later. Items are done on the job's threads, and on the calling one while more than
 /// `most_waiting` bytes wait. In a job with one thread the calling one does all of them, at once.
 pub(crate) struct Lanes<S, I> {
     shared: Arc<Shared<S, I>>,
@@ -219,9 +219,9 @@ impl<S: Send + 'static, I: Send + 'static> Shared<S, I> {
     /// Asks a thread of the job to help, if there is something to do for it.
     fn ask(self: &Arc<Self>, queues: &mut Queues<S, I>) -> Result<()> {
         if !queues.ready.is_empty() && queues.asked + queues.helping < self.most_helpers {
-            queues.asked += 1;
             let shared = Arc::clone(self);
             self.control.spawn(move || shared.help())?;
+            queues.asked += 1;
         }
         Ok(())
     }

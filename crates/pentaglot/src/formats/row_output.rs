@@ -15,8 +15,6 @@ use crate::source::Spool;
 const PIECE_ROWS: (usize, usize) = (4096, 64);
 /// The bytes of the values that one thread encodes at a time, unless a single row has more.
 const PIECE_BYTES: usize = 256 << 10;
-/// How many pieces for each thread are encoded before the next ones are begun.
-const GROUP_PIECES: usize = 8;
 /// A buffer that has grown beyond so many bytes is freed after its use.
 const MOST_KEPT: usize = 4 * PIECE_BYTES;
 /// Rows that may become so many bytes are encoded one at a time.
@@ -81,8 +79,7 @@ impl RowOutput {
         if threads == 1 {
             ranges(0..count).try_for_each(|range| write(piece(range)?))?;
         } else {
-            // A few ranges for each thread at a time, so that few bytes wait.
-            let group = step.saturating_mul(GROUP_PIECES.saturating_mul(threads));
+            let group = step.saturating_mul(control.pieces());
             for start in (0..count).step_by(group) {
                 let some = ranges(start..count.min(start + group)).collect();
                 control.each_in_order(some, piece, &mut write)?;

@@ -13,8 +13,8 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::limits::{Budget, OVERLAP_BUDGET};
 
-/// Bytes of batches that wait between two stages at the most, unless a single batch has more. What waits stays in a cache that is
-/// near: more of it makes both stages slower.
+/// Bytes of batches that wait between two stages at the most, unless a single batch has more. What waits should fit in the
+/// processor's cache: more of it makes both stages slower.
 const WAITING_BYTES: usize = 16 << 20;
 /// How many batches wait at the most.
 const WAITING_BATCHES: usize = 16;

@@ -187,7 +187,10 @@ impl Index {
                 if near.len() >= NEAR_GROUPS {
                     // Half of them make room: those of a table with many columns are asked for in turn.
                     let mut is_kept = false;
-                    near.retain(|_, _| std::mem::replace(&mut is_kept, !is_kept));
+                    near.retain(|_, _| {
+                        is_kept = !is_kept;
+                        is_kept
+                    });
                 }
                 near.insert(first, Arc::clone(&group));
                 group

@@ -29,8 +29,6 @@ use crate::source::Spool;
 
 /// Bytes of the comment line and the size line together: a `%`, two newlines and three numbers fit.
 const SIZE_BYTES: usize = 2 + 3 * 20 + 3;
-/// Pieces of entries that are printed, for each thread, before all of them are written.
-const GROUP_PIECES: usize = 8;
 /// Text is written in pieces of this size.
 const TEXT_BYTES: usize = 256 << 10;
 
@@ -179,7 +177,7 @@ impl MarketWriter {
                 texts.keep(lines);
                 Ok(())
             };
-            let some = pieces.by_ref().take(GROUP_PIECES * self.control.threads()).collect();
+            let some = pieces.by_ref().take(self.control.pieces()).collect();
             self.control.each_in_order(some, print, write)?;
         }
         self.entries += list.entries().len() as u64;

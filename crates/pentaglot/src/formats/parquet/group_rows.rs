@@ -14,8 +14,8 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::dictionary::longest_value;
 use super::layout::{Chunks, Page, Pages, check_value_count, from_parquet};
+use super::page_header::PageHeader;
 use super::read::Store;
-use super::thrift::PageHeader;
 use crate::control::{Ahead, Chain};
 use crate::error::{Error, Result};
 use crate::hub::rows;
@@ -24,8 +24,8 @@ use crate::hub::rows;
 const BATCH_BYTES: u64 = 16 << 20;
 const MOST_BATCH_ROWS: u64 = 64 << 10;
 
-/// How many lanes there are for each thread, so that slow columns and fast ones even out.
-const LANES_PER_THREAD: usize = 8;
+/// How many lanes there are at the most. They do not depend on the threads, and so does no error.
+const MOST_LANES: usize = 64;
 
 /// A part of a batch: the columns of one lane. `None` at the end.
 pub(super) type Part = Option<RecordBatch>;
@@ -51,7 +51,7 @@ struct Lane {
 struct Decoder {
     /// With a place of its own for the error of a read.
     chunks: Chunks,
-    /// `None` after an error.
+    /// `None` after an error and after the end, where nothing of it is needed.
     reader: Option<ParquetRecordBatchReader>,
 }
 
@@ -61,7 +61,7 @@ impl Decoder {
         let part = self.chunks.guarded(|| Ok(reader.next().transpose()?))?;
         // It may wait until it is asked for.
         part.iter().try_for_each(|part| self.chunks.budget.charge(part))?;
-        self.reader = Some(reader);
+        self.reader = part.is_some().then_some(reader);
         Ok(part)
     }
 }
@@ -124,10 +124,11 @@ impl Store {
         let longest = self.control.map(masks.iter().collect(), pages)?;
         let longest = longest.into_iter().try_fold(0, |most, one| one.map(|one| most.max(one)))?;
         let rows = match batch_rows {
-            0 => self.own_batch_rows(group, longest),
-            most => most,
+            0 => self.own_batch_rows(group, longest).min(range.end - range.start).max(1),
+            most => most as u64,
         };
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let rows = size(rows);
         let selected = || std::iter::once(size(range.start)..size(range.end));
         let selection = (!whole).then(|| RowSelection::from_consecutive_ranges(selected(), size(total)));
         let lane = |(place, mask): (usize, ProjectionMask)| {
@@ -146,12 +147,10 @@ impl Store {
     fn lanes(&self, columns: &[usize]) -> Vec<ProjectionMask> {
         let descriptor = self.footer.metadata.file_metadata().schema_descr();
         let mask = |columns: &[usize]| ProjectionMask::roots(descriptor, columns.iter().copied());
-        let threads = self.control.threads();
-        if threads == 1 || columns.len() < 2 {
+        if columns.is_empty() {
             return vec![mask(columns)];
         }
-        let each = columns.len().div_ceil(LANES_PER_THREAD.saturating_mul(threads));
-        columns.chunks(each).map(mask).collect()
+        columns.chunks(columns.len().div_ceil(MOST_LANES)).map(mask).collect()
     }
 
     fn decoder(
@@ -162,7 +161,7 @@ impl Store {
         selection: Option<RowSelection>,
         rows: usize,
     ) -> Result<Decoder> {
-        let chunks = Chunks::new(self.chunks.source.clone(), self.chunks.budget.clone());
+        let chunks = self.chunks.apart();
         let reader = chunks.guarded(|| {
             let mut builder =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(chunks.clone(), metadata.clone())
@@ -186,7 +185,8 @@ impl Store {
         range: &Range<u64>,
     ) -> Result<u64> {
         let mut longest = 0;
-        let enough = self.chunks.budget.limits().max_alloc / 4 / MOST_BATCH_ROWS;
+        let chunks = self.chunks.apart();
+        let enough = chunks.budget.limits().max_alloc / 4 / MOST_BATCH_ROWS;
         let Some(group) = metadata.row_groups().get(index) else { return Ok(0) };
         for (leaf, column) in group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf))
         {
@@ -194,8 +194,9 @@ impl Store {
                 let column = error.field(column.column_path().string()).index(leaf as u64).field("columns");
                 column.index(index as u64).field("row_group")
             };
-            let pages = Pages::new(&self.chunks, column);
-            // The crate passes over one page without values; it takes two for the end.
+            let pages = Pages::new(&chunks, column);
+            // The `parquet` crate passes over one page without values and takes two for the end. In a column with lists it loses the
+            // last row if such a page follows.
             let mut empty = 0u64;
             let mut check_run = |page: &Page| {
                 if page.header.is_data() {
@@ -218,13 +219,16 @@ impl Store {
                     let page = page.map_err(place)?;
                     check_run(&page)?;
                     if page.header.kind == PageHeader::DICTIONARY {
-                        longest =
-                            longest.max(longest_value(&self.chunks, column, &page, enough).map_err(place)?);
+                        longest = longest.max(longest_value(&chunks, column, &page, enough).map_err(place)?);
                     } else if page.header.is_data() {
                         values = values.saturating_add(page.header.value_count);
                     }
                 }
                 check_value_count(column, values).map_err(place)?;
+                if empty > 0 && values > 0 && column.column_descr().max_rep_level() > 0 {
+                    let what = "a page without values at the end of a column with lists";
+                    return Err(place(Error::unsupported(what).at(column.byte_range().0)));
+                }
                 continue;
             };
             let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
@@ -238,11 +242,11 @@ impl Store {
                 && range.start < row(1)
             {
                 let end = locations.get(next + 1).and_then(|page| u64::try_from(page.offset).ok());
-                self.chunks.source.prefetch(start..end.unwrap_or(start + len))?;
+                chunks.source.prefetch(start..end.unwrap_or(start + len))?;
             }
             if len > 0 && first != Some(start) {
                 let page = pages.page(start).map_err(place)?;
-                longest = longest.max(longest_value(&self.chunks, column, &page, enough).map_err(place)?);
+                longest = longest.max(longest_value(&chunks, column, &page, enough).map_err(place)?);
             }
             for (index, location) in locations.iter().enumerate() {
                 if row(index) < range.end && row(index + 1) > range.start {
@@ -255,11 +259,11 @@ impl Store {
     }
 
     /// How many rows make a batch of a sensible size, also if every value is the longest of its dictionary.
-    fn own_batch_rows(&self, group: &RowGroupMetaData, longest: u64) -> usize {
+    fn own_batch_rows(&self, group: &RowGroupMetaData, longest: u64) -> u64 {
         let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
         let bytes = u64::try_from(group.total_byte_size()).unwrap_or(0) / rows;
         let by_size = (self.chunks.budget.batch_bytes(BATCH_BYTES) / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
         let safe = self.chunks.budget.limits().max_alloc / 4 / longest.max(1);
-        usize::try_from(by_size.min(safe.max(64))).unwrap_or(1)
+        by_size.min(safe.max(64))
     }
 }

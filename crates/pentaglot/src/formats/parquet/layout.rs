@@ -1,5 +1,4 @@
-//! Where everything is: the footer, row groups, column chunks and pages, each checked against the file before the `parquet`
-//! crate reads it.
+//! The bytes of a file as the `parquet` crate reads them, and the pages of a column chunk, each checked before the crate sees it.
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,24 +7,15 @@ use arrow_buffer::Buffer;
 use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{
-    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
-};
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::dictionary::value_width;
-use super::thrift::{self, PageHeader};
+use super::page_header::PageHeader;
 use crate::error::{self, Context, Error, ErrorKind, Result};
 use crate::formats::guard::guarded;
 use crate::limits::Budget;
 use crate::source::{Source, SourceReader};
-
-/// The magic at both ends.
-pub(super) const MAGIC: &[u8; 4] = b"PAR1";
-/// The magic of a file whose footer is encrypted.
-const ENCRYPTED_MAGIC: &[u8; 4] = b"PARE";
-/// The footer's length and the magic.
-pub(super) const TAIL_BYTES: u64 = 8;
 
 /// A source as the `parquet` crate reads it: every range is checked against the file and the budget.
 #[derive(Clone)]
@@ -41,6 +31,11 @@ type Failed = Arc<Mutex<Option<Error>>>;
 impl Chunks {
     pub(super) fn new(source: Source, budget: Budget) -> Self {
         Chunks { source, budget, failed: Failed::default() }
+    }
+
+    /// The same file with a place of its own for the last error.
+    pub(super) fn apart(&self) -> Self {
+        Chunks::new(self.source.clone(), self.budget.clone())
     }
 
     /// Runs code of the crate. An error of a read that made it fail comes out as it was.
@@ -117,181 +112,6 @@ pub(super) fn from_parquet(error: ParquetError) -> Error {
         ParquetError::EOF(_) => Error::truncated("more bytes", "the end of its part of the file"),
         other => error::undecodable(&other.to_string()),
     }
-}
-
-/// The footer, read and checked against the file.
-pub(super) struct Footer {
-    pub offset: u64,
-    pub bytes: u64,
-    pub metadata: Arc<ParquetMetaData>,
-    pub total_rows: u64,
-}
-
-/// Where the footer begins and how long it is.
-pub(super) fn find_footer(source: &Source) -> Result<(u64, u64)> {
-    let total = source.len().unwrap_or(0);
-    let mut magic = [0; 4];
-    let count = source.read_at(0, &mut magic)?;
-    if magic == *ENCRYPTED_MAGIC {
-        return Err(Error::unsupported("an encrypted Parquet footer"));
-    }
-    if magic != *MAGIC {
-        let found = error::hex(magic.get(..count).unwrap_or_default());
-        let error = match count < 4 && MAGIC.starts_with(magic.get(..count).unwrap_or_default()) {
-            true => Error::truncated("the magic PAR1", found),
-            false => Error::malformed("the magic PAR1", found),
-        };
-        return Err(error.at(0).rule("magic"));
-    }
-    let tail_offset = total.saturating_sub(TAIL_BYTES);
-    if tail_offset < 4 {
-        return Err(Error::truncated("a footer", format_args!("{total} bytes in all")).at(total));
-    }
-    let mut tail = [0; 8];
-    source.read_exact_at(tail_offset, &mut tail)?;
-    let [a, b, c, d, end @ ..] = tail;
-    if end == *ENCRYPTED_MAGIC {
-        return Err(Error::unsupported("an encrypted Parquet footer"));
-    }
-    if end != *MAGIC {
-        return Err(Error::truncated("the magic PAR1 at the end", error::hex(&end))
-            .at(tail_offset + 4)
-            .rule("magic"));
-    }
-    let bytes = u64::from(u32::from_le_bytes([a, b, c, d]));
-    let room = tail_offset - 4;
-    if bytes == 0 || bytes > room {
-        return Err(Error::malformed(format_args!("a footer length 1..={room}"), bytes)
-            .at(tail_offset)
-            .field("footer_length")
-            .rule("footer-length"));
-    }
-    Ok((tail_offset - bytes, bytes))
-}
-
-impl Footer {
-    pub(super) fn read(source: &Source, budget: &Budget) -> Result<Footer> {
-        let (offset, bytes) = find_footer(source)?;
-        let thrift = source.read_range(offset, bytes, budget).field("footer")?;
-        thrift::check_struct(&thrift, offset, budget).field("footer")?;
-        let metadata = guarded(|| ParquetMetaDataReader::decode_metadata(&thrift).map_err(from_parquet));
-        let metadata = metadata.at(offset).field("footer")?;
-        let total_rows = check_metadata(&metadata, offset).at(offset).field("footer")?;
-        Ok(Footer { offset, bytes, metadata: Arc::new(metadata), total_rows })
-    }
-
-    /// The metadata with the offset index, if the file has a sound one: where each page begins, and with which row.
-    pub(super) fn with_page_index(&self, chunks: &Chunks) -> Result<Option<Arc<ParquetMetaData>>> {
-        for group in self.metadata.row_groups() {
-            for column in group.columns() {
-                let Some((start, len)) = offset_index_range(column, self.offset) else { return Ok(None) };
-                let bytes = chunks.source.read_range(start, len, &chunks.budget)?;
-                if thrift::check_struct(&bytes, start, &chunks.budget).is_err() {
-                    return Ok(None);
-                }
-            }
-        }
-        let reader = ParquetMetaDataReader::new()
-            .with_column_index_policy(PageIndexPolicy::Skip)
-            .with_offset_index_policy(PageIndexPolicy::Optional);
-        let metadata = guarded(|| reader.parse_and_finish(chunks).map_err(from_parquet));
-        let Ok(metadata) = metadata else { return Ok(None) };
-        Ok(index_is_sound(&metadata).then(|| Arc::new(metadata)))
-    }
-}
-
-fn offset_index_range(column: &ColumnChunkMetaData, end: u64) -> Option<(u64, u64)> {
-    let start = u64::try_from(column.offset_index_offset()?).ok()?;
-    let len = u64::try_from(column.offset_index_length()?).ok()?;
-    (start >= 4 && start.checked_add(len)? <= end && len > 0).then_some((start, len))
-}
-
-/// Whether the pages of every chunk follow each other, in bytes and in rows.
-fn index_is_sound(metadata: &ParquetMetaData) -> bool {
-    let Some(index) = metadata.offset_index() else { return false };
-    index.len() == metadata.num_row_groups()
-        && index.iter().zip(metadata.row_groups()).all(|(columns, group)| {
-            columns.len() == group.num_columns()
-                && columns.iter().zip(group.columns()).all(|(index, column)| {
-                    let (start, len) = column.byte_range();
-                    let (mut byte, mut row) = (start, -1);
-                    let ordered = index.page_locations().iter().all(|page| {
-                        let offset = u64::try_from(page.offset).unwrap_or(u64::MAX);
-                        let bytes = u64::try_from(page.compressed_page_size).unwrap_or(u64::MAX);
-                        let sound = offset >= byte && page.first_row_index > row;
-                        byte = offset.saturating_add(bytes);
-                        row = page.first_row_index;
-                        sound
-                    });
-                    let first = index.page_locations().first().map(|page| page.first_row_index);
-                    ordered
-                        && byte <= start + len
-                        && row < group.num_rows()
-                        && first.is_none_or(|row| row == 0)
-                })
-        })
-}
-
-/// Holds what the footer says against itself and the file; gives the rows.
-fn check_metadata(metadata: &ParquetMetaData, end: u64) -> Result<u64> {
-    let mut total = 0u64;
-    for (index, group) in metadata.row_groups().iter().enumerate() {
-        let rows = check_row_group(group, end).index(index as u64).field("row_groups")?;
-        total = total
-            .checked_add(rows)
-            .filter(|total| i64::try_from(*total).is_ok())
-            .ok_or_else(|| Error::malformed("a row count that fits", "more"))?;
-    }
-    let declared = metadata.file_metadata().num_rows();
-    // A table without columns keeps its count elsewhere.
-    if u64::try_from(declared).ok() != Some(total)
-        && metadata.file_metadata().schema_descr().num_columns() > 0
-    {
-        return Err(Error::malformed(format_args!("{total} rows as in the row groups"), declared)
-            .field("num_rows")
-            .rule("row-count"));
-    }
-    Ok(total)
-}
-
-fn check_row_group(group: &RowGroupMetaData, end: u64) -> Result<u64> {
-    let rows = u64::try_from(group.num_rows());
-    let rows = rows.map_err(|_| Error::malformed("0 rows or more", group.num_rows()).field("num_rows"))?;
-    for (index, column) in group.columns().iter().enumerate() {
-        check_chunk(column, rows, end).index(index as u64).field("columns")?;
-    }
-    Ok(rows)
-}
-
-fn check_chunk(column: &ColumnChunkMetaData, rows: u64, end: u64) -> Result<()> {
-    let bad = |expected: String, found: i64, name: &'static str| {
-        Err(Error::malformed(expected, found).field(name).rule("column-chunk"))
-    };
-    if column.file_path().is_some_and(|path| !path.is_empty()) {
-        return Err(Error::unsupported("a column chunk in another file"));
-    }
-    let len = column.compressed_size();
-    let inside = |offset: i64| {
-        let offset = u64::try_from(offset).ok();
-        let last = offset.zip(u64::try_from(len).ok()).and_then(|(offset, len)| offset.checked_add(len));
-        offset.is_some_and(|offset| offset >= 4) && last.is_some_and(|last| last <= end)
-    };
-    let first = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
-    // An empty chunk has no place; pyarrow says 0.
-    let nowhere = len == 0 && column.num_values() == 0 && first >= 0;
-    if len < 0 || column.data_page_offset() < 0 || !(inside(first) || nowhere) {
-        return bad(format!("{len} bytes within 4..{end}"), first, "offset");
-    }
-    if column.uncompressed_size() < 0 {
-        return bad("0 bytes or more".to_owned(), column.uncompressed_size(), "total_uncompressed_size");
-    }
-    let values = u64::try_from(column.num_values()).unwrap_or(u64::MAX);
-    let flat = column.column_descr().max_rep_level() == 0;
-    if column.num_values() < 0 || (flat && values != rows) || (!flat && values < rows) {
-        let least = if flat { "" } else { " or more" };
-        return bad(format!("{rows} values{least}"), column.num_values(), "num_values");
-    }
-    Ok(())
 }
 
 /// Compares the values that the pages of a chunk hold with those that its metadata promises.

@@ -23,13 +23,16 @@
 
 mod batches;
 mod dictionary;
+mod footer;
 mod group_rows;
 mod layout;
 mod levels;
 mod outline;
+mod page_header;
 mod read;
 mod row_groups;
 mod schema;
+mod shapes;
 mod statistics;
 mod storage;
 mod summary;
@@ -43,7 +46,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-use self::layout::MAGIC;
+use self::footer::MAGIC;
 use self::read::ParquetDocument;
 use super::{
     Confidence, Document, Format, FormatInfo, Head, OptionInfo, ReadOptions, TypeLanguage, WriteOptions,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use parquet::file::metadata::ColumnChunkMetaData;
 
-use super::layout::{Page, Pages, TAIL_BYTES};
+use super::footer::TAIL_BYTES;
+use super::layout::{Page, Pages};
 use super::read::Store;
 use super::thrift;
 use crate::cursor::Cursor;

@@ -9,7 +9,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::ParquetMetaData;
 
 use super::batches::{Batches, Projection};
-use super::layout::{Chunks, Footer, MAGIC, from_parquet};
+use super::footer::{Footer, MAGIC};
+use super::layout::{Chunks, from_parquet};
 use super::levels::{LEVELS_KEY, Levels};
 use super::write::ROW_COUNT_KEY;
 use super::{ID, outline, validate};

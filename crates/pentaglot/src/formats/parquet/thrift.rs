@@ -1,5 +1,5 @@
-//! Thrift's compact protocol, as far as it is walked before the `parquet` crate sees it: that footers and indexes are
-//! whole, and what page headers say.
+//! Thrift's compact protocol, as far as it is walked before the `parquet` crate sees it: that footers, indexes and page
+//! headers are whole, and that their fields have the types that the crate takes them for.
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -18,7 +18,67 @@ pub(super) struct Code(u8);
 impl Code {
     const TRUE: Code = Code(1);
     const FALSE: Code = Code(2);
-    pub(super) const STRUCT: Code = Code(12);
+    const STRUCT: Code = Code(12);
+}
+
+/// What a field is. The `parquet` crate goes by the number of a field alone and takes the bytes of any type for those of the
+/// one it expects: it would go on in the middle of a value and believe the lengths that it finds there.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shape {
+    /// Passed over by its type.
+    Any,
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    Double,
+    Binary,
+    List(&'static Shape),
+    /// The numbers of its fields and what they are; others are passed over.
+    Struct(&'static [(i64, Shape)]),
+}
+
+impl Shape {
+    fn name(self) -> &'static str {
+        match self {
+            Shape::Any => "a value",
+            Shape::Bool => "a bool",
+            Shape::I8 => "an i8",
+            Shape::I16 => "an i16",
+            Shape::I32 => "an i32",
+            Shape::I64 => "an i64",
+            Shape::Double => "a double",
+            Shape::Binary => "a binary",
+            Shape::List(_) => "a list",
+            Shape::Struct(_) => "a struct",
+        }
+    }
+
+    fn fits(self, code: Code) -> bool {
+        match self {
+            Shape::Any => true,
+            Shape::Bool => matches!(code, Code::TRUE | Code::FALSE),
+            Shape::I8 => code.0 == 3,
+            Shape::I16 => code.0 == 4,
+            Shape::I32 => code.0 == 5,
+            Shape::I64 => code.0 == 6,
+            Shape::Double => code.0 == 7,
+            Shape::Binary => code.0 == 8,
+            Shape::List(_) => code.0 == 9,
+            Shape::Struct(_) => code.0 == 12,
+        }
+    }
+
+    /// What the field of this number is.
+    fn field(self, number: i64) -> Shape {
+        let Shape::Struct(fields) = self else { return Shape::Any };
+        fields.iter().find(|(id, _)| *id == number).map_or(Shape::Any, |(_, shape)| *shape)
+    }
+
+    fn item(self) -> Shape {
+        if let Shape::List(item) = self { *item } else { Shape::Any }
+    }
 }
 
 fn varint(cursor: &mut Cursor<'_>) -> Result<u64> {
@@ -74,15 +134,31 @@ pub(super) fn fields(
 
 /// Passes over a value, holding every length against the bytes left.
 pub(super) fn skip(code: Code, cursor: &mut Cursor<'_>) -> Result<()> {
-    walk(code, cursor, 0, &mut 0)
+    walk(Shape::Any, code, cursor, 0, &mut 0)
 }
 
-fn walk(code: Code, cursor: &mut Cursor<'_>, depth: u32, elements: &mut u64) -> Result<()> {
+/// The type and the number of the elements of a list.
+pub(super) fn list_header(cursor: &mut Cursor<'_>) -> Result<(Code, u64)> {
+    let byte = cursor.u8()?;
+    let count = match byte >> 4 {
+        15 => varint(cursor)?,
+        short => short.into(),
+    };
+    // Every element takes a byte at the least.
+    cursor.check_count(count, 1)?;
+    Ok((Code(byte & 0x0f), count))
+}
+
+fn walk(shape: Shape, code: Code, cursor: &mut Cursor<'_>, depth: u32, elements: &mut u64) -> Result<()> {
     let at = cursor.offset();
     if depth > MAX_DEPTH {
         return Err(Error::malformed(format_args!("at most {MAX_DEPTH} levels"), "more")
             .at(at)
             .rule("thrift"));
+    }
+    if !shape.fits(code) {
+        let found = format_args!("type code {}", code.0);
+        return Err(Error::malformed(shape.name(), found).at(at).rule("thrift"));
     }
     match code.0 {
         1 | 2 => Ok(()),
@@ -94,124 +170,27 @@ fn walk(code: Code, cursor: &mut Cursor<'_>, depth: u32, elements: &mut u64) -> 
             cursor.skip(len)
         }
         9 | 10 => {
-            let byte = cursor.u8()?;
-            let count = match byte >> 4 {
-                15 => varint(cursor)?,
-                short => short.into(),
-            };
-            // Every element takes a byte at the least.
-            cursor.check_count(count, 1)?;
+            let (item, count) = list_header(cursor)?;
             *elements = elements.saturating_add(count);
-            let item = Code(byte & 0x0f);
-            match item {
-                Code::TRUE | Code::FALSE => cursor.skip(count),
-                _ => (0..count).try_for_each(|_| walk(item, cursor, depth + 1, elements)),
+            match (count, item) {
+                (0, _) => Ok(()),
+                (_, Code::TRUE | Code::FALSE) if shape.item().fits(item) => cursor.skip(count),
+                _ => (0..count).try_for_each(|_| walk(shape.item(), item, cursor, depth + 1, elements)),
             }
         }
-        12 => fields(cursor, |_, code, cursor| walk(code, cursor, depth + 1, elements)),
+        12 => fields(cursor, |id, code, cursor| walk(shape.field(id), code, cursor, depth + 1, elements)),
         other => Err(Error::malformed("a type code of thrift", other).at(at).rule("thrift")),
     }
 }
 
-/// Walks a whole structure; errs if it is broken or if its lists would cost more than the budget.
-pub(super) fn check_struct(bytes: &[u8], base: u64, budget: &Budget) -> Result<()> {
+/// Walks a whole structure at the cursor; errs if it is broken.
+pub(super) fn check(shape: Shape, cursor: &mut Cursor<'_>) -> Result<()> {
+    walk(shape, Code::STRUCT, cursor, 0, &mut 0)
+}
+
+/// The same of bytes that begin with it; errs too if its lists would cost more than the budget.
+pub(super) fn check_struct(shape: Shape, bytes: &[u8], base: u64, budget: &Budget) -> Result<()> {
     let mut elements = 0;
-    walk(Code::STRUCT, &mut Cursor::at(bytes, base), 0, &mut elements)?;
+    walk(shape, Code::STRUCT, &mut Cursor::at(bytes, base), 0, &mut elements)?;
     budget.check(elements.saturating_mul(ELEMENT_BYTES))
-}
-
-/// What a page header says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct PageHeader {
-    /// 0: data, 1: index, 2: dictionary, 3: data, version 2.
-    pub kind: i32,
-    pub unpacked_bytes: u64,
-    pub packed_bytes: u64,
-    pub crc: Option<u32>,
-    pub value_count: u64,
-    pub encoding: i32,
-    /// The bytes of repetition and definition levels before the values (version 2 only).
-    pub level_bytes: u64,
-    /// How long the header itself is.
-    pub header_bytes: u64,
-}
-
-impl PageHeader {
-    pub(super) const DATA: i32 = 0;
-    pub(super) const DICTIONARY: i32 = 2;
-    pub(super) const DATA_V2: i32 = 3;
-
-    /// The word for the kind.
-    pub(super) fn kind_name(&self) -> &'static str {
-        match self.kind {
-            PageHeader::DATA => "data page",
-            1 => "index page",
-            PageHeader::DICTIONARY => "dictionary page",
-            PageHeader::DATA_V2 => "data page v2",
-            _ => "unknown page",
-        }
-    }
-
-    pub(super) fn is_data(&self) -> bool {
-        matches!(self.kind, PageHeader::DATA | PageHeader::DATA_V2)
-    }
-
-    /// Reads the header at the start of `bytes`.
-    pub(super) fn read(bytes: &[u8], base: u64) -> Result<PageHeader> {
-        let mut cursor = Cursor::at(bytes, base);
-        let mut header = PageHeader { kind: -1, ..PageHeader::default() };
-        let (mut unpacked, mut packed) = (None, None);
-        let mut details = false;
-        fields(&mut cursor, |id, code, cursor| {
-            match (id, code) {
-                (1, Code(5)) => header.kind = i32(cursor)?,
-                (2, Code(5)) => unpacked = Some(size(cursor, "uncompressed_page_size")?),
-                (3, Code(5)) => packed = Some(size(cursor, "compressed_page_size")?),
-                (4, Code(5)) => header.crc = Some(i32(cursor)?.cast_unsigned()),
-                (5 | 7, Code::STRUCT) => {
-                    details = true;
-                    fields(cursor, |id, code, cursor| {
-                        match (id, code) {
-                            (1, Code(5)) => header.value_count = size(cursor, "num_values")?,
-                            (2, Code(5)) => header.encoding = i32(cursor)?,
-                            _ => skip(code, cursor)?,
-                        }
-                        Ok(())
-                    })?;
-                }
-                (8, Code::STRUCT) => {
-                    details = true;
-                    fields(cursor, |id, code, cursor| {
-                        match (id, code) {
-                            (1, Code(5)) => header.value_count = size(cursor, "num_values")?,
-                            (4, Code(5)) => header.encoding = i32(cursor)?,
-                            (5 | 6, Code(5)) => header.level_bytes += size(cursor, "level_byte_length")?,
-                            _ => skip(code, cursor)?,
-                        }
-                        Ok(())
-                    })?;
-                }
-                _ => skip(code, cursor)?,
-            }
-            Ok(())
-        })?;
-        let missing = |what| move || Error::malformed(what, "none").at(base).rule("page-header");
-        header.unpacked_bytes = unpacked.ok_or_else(missing("uncompressed_page_size"))?;
-        header.packed_bytes = packed.ok_or_else(missing("compressed_page_size"))?;
-        if !(0..=3).contains(&header.kind) {
-            return Err(Error::malformed("a page type 0..=3", header.kind).at(base).rule("page-header"));
-        }
-        if !details && header.kind != 1 {
-            return Err(missing("the header of its page type")());
-        }
-        header.header_bytes = cursor.offset() - base;
-        Ok(header)
-    }
-}
-
-fn size(cursor: &mut Cursor<'_>, name: &'static str) -> Result<u64> {
-    let at = cursor.offset();
-    let value = i32(cursor)?;
-    u64::try_from(value)
-        .map_err(|_| Error::malformed("0 or more", value).at(at).field(name).rule("page-header"))
 }

@@ -4,8 +4,10 @@ use arrow_array::Array;
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::layout::{Pages, check_value_count};
+use super::page_header::PageHeader;
 use super::read::Store;
-use super::thrift::{self, PageHeader};
+use super::shapes::{COLUMN_INDEX, OFFSET_INDEX};
+use super::thrift;
 use crate::control::Ahead;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::formats::Findings;
@@ -101,9 +103,9 @@ fn check_chunk(store: &Store, column: &ColumnChunkMetaData) -> Result<()> {
 
 /// The offset index of a chunk names its data pages.
 fn check_index(store: &Store, column: &ColumnChunkMetaData) -> Result<()> {
-    for (name, offset, length) in [
-        ("offset_index", column.offset_index_offset(), column.offset_index_length()),
-        ("column_index", column.column_index_offset(), column.column_index_length()),
+    for (name, shape, offset, length) in [
+        ("offset_index", OFFSET_INDEX, column.offset_index_offset(), column.offset_index_length()),
+        ("column_index", COLUMN_INDEX, column.column_index_offset(), column.column_index_length()),
     ] {
         let (Some(offset), Some(length)) = (offset, length) else { continue };
         let range = u64::try_from(offset).ok().zip(u64::try_from(length).ok());
@@ -118,7 +120,7 @@ fn check_index(store: &Store, column: &ColumnChunkMetaData) -> Result<()> {
             .rule("page-index"));
         };
         let bytes = store.chunks.source.read_range(start, len, &store.chunks.budget)?;
-        thrift::check_struct(&bytes, start, &store.chunks.budget).field(name)?;
+        thrift::check_struct(shape, &bytes, start, &store.chunks.budget).field(name)?;
     }
     Ok(())
 }

@@ -1,0 +1,251 @@
+//! Batches that are decoded ahead, and files with unusual pages.
+
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, ListArray, StringArray};
+use arrow_select::concat::concat_batches;
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::serialized_reader::ReadOptionsBuilder;
+use parquet::file::writer::SerializedFileWriter;
+
+use super::*;
+use crate::control::Control;
+use crate::error::ErrorKind;
+use crate::formats::parquet::Parquet;
+use crate::formats::{Document, Format, ReadOptions};
+use crate::limits::Limits;
+use crate::source::Source;
+use crate::testing::asked::Asked;
+
+const ROWS: usize = 10_000;
+const GROUP_ROWS: usize = 1000;
+
+/// A file of ten row groups, and its rows.
+fn groups() -> (Vec<u8>, RecordBatch) {
+    let number = |row: usize| (row * 7919) as i64;
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(number)));
+    let texts = (0..ROWS).map(|row| format!("text {}", row * row));
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+    let halves: ArrayRef =
+        Arc::new((0..ROWS).map(|row| (row % 3 > 0).then_some(row as i64)).collect::<Int64Array>());
+    let rows = RecordBatch::try_from_iter([("n", numbers), ("t", texts), ("h", halves)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), Some(properties)).unwrap();
+    writer.write(&rows).unwrap();
+    (writer.into_inner().unwrap(), rows)
+}
+
+fn open(bytes: &[u8], threads: usize) -> Arc<dyn Document> {
+    let options = ReadOptions::default().with_control(Control::new(threads));
+    Parquet.open(Source::from_bytes("x", bytes.to_vec()), &options).unwrap()
+}
+
+#[test]
+fn batches_are_the_same_with_any_number_of_threads() {
+    let (bytes, rows) = groups();
+    let whole = 0..ROWS as u64;
+    for range in [whole, 0..1, 999..1001, 1500..7300, 9999..10_000, 4000..4000] {
+        for (batch_rows, columns) in [(0, None), (300, None), (1000, Some(1..2)), (7, Some(1..3))] {
+            let read = |threads| {
+                let columns = columns.clone().map(|columns| std::iter::once(columns).collect());
+                let request = Asked { columns, rows: Some(range.clone()), batch_rows };
+                open(&bytes, threads).ask(&request).unwrap().collect::<Result<Vec<_>, _>>().unwrap()
+            };
+            let one = read(1);
+            assert_eq!(one, read(2));
+            assert_eq!(one, read(7));
+            let (start, count) = (range.start as usize, (range.end - range.start) as usize);
+            let expected = match &columns {
+                Some(columns) => {
+                    rows.project(&columns.clone().map(|column| column as usize).collect::<Vec<_>>()).unwrap()
+                }
+                None => rows.clone(),
+            };
+            let found = concat_batches(&expected.schema(), &one).unwrap();
+            assert_eq!(found, expected.slice(start, count));
+        }
+    }
+}
+
+/// A data page in plain encoding without values.
+const EMPTY_PAGE: &[u8] = b"\x15\0\x15\0\x15\0\x2c\x15\0\x15\0\x15\x06\x15\x06\0\0";
+/// The same in a column with lists: without levels of both kinds.
+const EMPTY_LIST_PAGE: &[u8] = b"\x15\0\x15\x10\x15\x10\x2c\x15\0\x15\0\x15\x06\x15\x06\0\0\0\0\0\0\0\0\0\0";
+
+/// A file of two row groups with pages of 200 rows; before the page `at` of each are `count` pages without values.
+fn with_empty_pages(rows: &RecordBatch, at: usize, count: usize) -> Vec<u8> {
+    let properties = WriterProperties::builder()
+        .set_dictionary_enabled(false)
+        .set_data_page_row_count_limit(200)
+        .set_write_batch_size(200)
+        .build();
+    let properties = Arc::new(properties);
+    let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), Some((*properties).clone())).unwrap();
+    writer.write(rows).unwrap();
+    let bytes = Bytes::from(writer.into_inner().unwrap());
+    let options = ReadOptionsBuilder::new().with_page_index().build();
+    let reader = SerializedFileReader::new_with_options(bytes.clone(), options).unwrap();
+    let metadata = reader.metadata();
+    let column = metadata.row_group(0).column(0);
+    let (start, length) = column.byte_range();
+    let mut chunk = bytes[start as usize..(start + length) as usize].to_vec();
+    let page = metadata.offset_index().unwrap()[0][0].page_locations().get(at);
+    let place = page.map_or(chunk.len(), |page| page.offset as usize - start as usize);
+    let page = if column.column_descr().max_rep_level() > 0 { EMPTY_LIST_PAGE } else { EMPTY_PAGE };
+    chunk.splice(place..place, page.repeat(count));
+    let added = (page.len() * count) as i64;
+    let column = column.clone().into_builder().set_data_page_offset(0);
+    let column = column.set_total_compressed_size(length as i64 + added);
+    let column = column.set_total_uncompressed_size(length as i64 + added).build().unwrap();
+    let schema = metadata.file_metadata().schema_descr().root_schema_ptr();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
+    for _ in 0..2 {
+        let mut group = writer.next_row_group().unwrap();
+        let closed = ColumnCloseResult {
+            bytes_written: chunk.len() as u64,
+            rows_written: rows.num_rows() as u64,
+            bloom_filter: None,
+            metadata: column.clone(),
+            column_index: None,
+            offset_index: None,
+        };
+        group.append_column(&Bytes::from(chunk.clone()), closed).unwrap();
+        group.close().unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+#[test]
+fn a_page_without_values_changes_no_rows() {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+    let rows = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+    let twice = concat_batches(&rows.schema(), [&rows, &rows]).unwrap();
+    // At the end, several of them are nothing but the end.
+    for (at, count) in [(0, 1), (1, 1), (4, 1), (5, 1), (5, 2), (5, 5)] {
+        let bytes = with_empty_pages(&rows, at, count);
+        for (threads, batch_rows) in [(1, 0), (2, 0), (2, 100), (2, 300), (7, 500), (2, 1000), (2, 5000)] {
+            for range in [0..2000, 150..950, 200..1900, 801..1001] {
+                let (start, length) = (range.start as usize, (range.end - range.start) as usize);
+                let request = Asked { columns: None, rows: Some(range), batch_rows };
+                let found = open(&bytes, threads).ask(&request).unwrap();
+                let found = found.collect::<Result<Vec<_>, _>>().unwrap();
+                let most = if batch_rows == 0 { 1000 } else { batch_rows };
+                assert!(found.iter().all(|batch| batch.num_rows() <= most));
+                let found = concat_batches(&rows.schema(), &found).unwrap();
+                assert_eq!(found, twice.slice(start, length));
+            }
+        }
+    }
+}
+
+#[test]
+fn several_pages_without_values_are_refused() {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+    let rows = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+    for (at, count) in [(0, 2), (1, 2), (2, 3), (4, 5)] {
+        let bytes = with_empty_pages(&rows, at, count);
+        for (threads, batch_rows) in [(1, 0), (2, 300), (7, 200)] {
+            let request = Asked { columns: None, rows: None, batch_rows };
+            let found = open(&bytes, threads).ask(&request).unwrap().collect::<Result<Vec<_>, _>>();
+            let error = Error::from(found.unwrap_err());
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert!(error.to_string().contains("pages without values"), "{error}");
+            assert!(error.offset().is_some());
+        }
+    }
+}
+
+#[test]
+fn a_page_without_values_is_refused_at_the_end_of_lists() {
+    let lists = (0..1000).map(|row| Some(vec![Some(row); 1 + row as usize % 3]));
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists));
+    let rows = RecordBatch::try_from_iter([("l", lists)]).unwrap();
+    let twice = concat_batches(&rows.schema(), [&rows, &rows]).unwrap();
+    for at in 0..=5 {
+        let bytes = with_empty_pages(&rows, at, 1);
+        for (threads, batch_rows) in [(1, 0), (2, 0), (2, 300), (7, 200)] {
+            let request = Asked { columns: None, rows: None, batch_rows };
+            let found = open(&bytes, threads).ask(&request).unwrap().collect::<Result<Vec<_>, _>>();
+            if at < 5 {
+                assert_eq!(concat_batches(&rows.schema(), &found.unwrap()).unwrap(), twice);
+            } else {
+                let error = Error::from(found.unwrap_err());
+                assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_begun_ahead_takes_no_memory_that_the_next_batch_needs() {
+    const LONG: usize = 100 << 10;
+    let texts = |text: &str| -> RecordBatch {
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..3000).map(|_| text)));
+        RecordBatch::try_from_iter([("t", texts)]).unwrap()
+    };
+    let (short, long) = (texts("short"), texts(&"long".repeat(LONG / 4)));
+    let mut writer = ArrowWriter::try_new(Vec::new(), short.schema(), None).unwrap();
+    for rows in [&short, &long] {
+        writer.write(rows).unwrap();
+        writer.flush().unwrap();
+    }
+    let bytes = writer.into_inner().unwrap();
+    drop(long);
+    for threads in [1, 2, 7] {
+        // Two batches of the second row group take 200 MB.
+        let limits = Limits::default().with_max_alloc(OVERLAP_BUDGET);
+        let options = ReadOptions::default().with_budget(limits.budget()).with_control(Control::new(threads));
+        let document = Parquet.open(Source::from_bytes("x", bytes.clone()), &options).unwrap();
+        let rows = document.ask(&Asked { columns: None, rows: None, batch_rows: 1000 }).unwrap();
+        let bytes_of = |batch: Result<RecordBatch, _>| {
+            let batch: RecordBatch = batch.unwrap();
+            // While a batch is used, the other threads decode all that has been begun.
+            std::thread::sleep(Duration::from_millis(150));
+            batch.column(0).as_string::<i32>().values().len()
+        };
+        let found: Vec<usize> = rows.map(bytes_of).collect();
+        assert_eq!(found, [5000, 5000, 5000, 1000 * LONG, 1000 * LONG, 1000 * LONG]);
+    }
+}
+
+#[test]
+fn rows_before_a_fault_come_first() {
+    let (bytes, rows) = groups();
+    let reader = SerializedFileReader::new(Bytes::from(bytes.clone())).unwrap();
+    for (group, column) in [(0, 1), (1, 0), (3, 2), (9, 1)] {
+        let (start, length) = reader.metadata().row_group(group).column(column).byte_range();
+        let (start, end) = (start as usize, (start + length) as usize);
+        let frame = memchr::memmem::rfind(&bytes[start..end], b"\x28\xb5\x2f\xfd").unwrap();
+        // A header, which is looked at when the row group is opened, or a compressed page, which is decoded later; there the
+        // last column has a fault too.
+        let (last, length) = reader.metadata().row_group(group).column(2).byte_range();
+        let last = last as usize..(last + length) as usize;
+        let also = last.start + memchr::memmem::rfind(&bytes[last], b"\x28\xb5\x2f\xfd").unwrap();
+        for places in [vec![start], vec![start + frame], vec![start + frame, also + 2]] {
+            let mut damaged = bytes.clone();
+            places.into_iter().for_each(|place| damaged[place] ^= 0x7f);
+            let read = |threads| {
+                let mut found = open(&damaged, threads).all_rows().unwrap();
+                let good: Vec<RecordBatch> = found.by_ref().map_while(Result::ok).collect();
+                assert!(found.next().is_none(), "nothing follows an error");
+                let error = open(&damaged, threads).all_rows().unwrap().find_map(Result::err).unwrap();
+                (concat_batches(&rows.schema(), &good).unwrap(), error.to_string())
+            };
+            let (good, error) = read(1);
+            assert_eq!(good, rows.slice(0, group * GROUP_ROWS), "{error}");
+            assert!(error.contains(&format!("row_group[{group}]")), "{error}");
+            assert_eq!((good.clone(), error.clone()), read(2));
+            assert_eq!((good, error), read(7));
+        }
+    }
+}
