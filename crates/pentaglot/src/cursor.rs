@@ -25,16 +25,22 @@ pub(crate) fn reserve<T>(count: u64, budget: &Budget) -> Result<Reserved<T>> {
     Ok(Reserved { items: with_room(count)?, reservation })
 }
 
-#[expect(clippy::disallowed_methods, reason = "this function checks the size against the budget")]
 fn with_room<T>(count: u64) -> Result<Vec<T>> {
+    let mut items = Vec::new();
+    grow(&mut items, count)?;
+    Ok(items)
+}
+
+/// Makes room for `count` items in all. The system moves the pages of a large vector, not their bytes.
+#[expect(clippy::disallowed_methods, reason = "the callers check the size against the budget")]
+fn grow<T>(items: &mut Vec<T>, count: u64) -> Result<()> {
     let count = usize::try_from(count)
         .map_err(|_| Error::limit("the address space", usize::MAX, format!("{count} items")))?;
-    let mut items = Vec::new();
-    items.try_reserve_exact(count).map_err(|_| {
+    items.try_reserve_exact(count.saturating_sub(items.len())).map_err(|_| {
         Error::limit("memory", "exhausted", format!("{} bytes", count.saturating_mul(size_of::<T>())))
     })?;
     prefer_large(items.as_mut_ptr(), count * size_of::<T>());
-    Ok(items)
+    Ok(())
 }
 
 /// A vector together with the reservation for its memory, for structures that outlive a batch.
@@ -65,9 +71,7 @@ impl<T> Reserved<T> {
             count = needed as u64;
             self.reservation.grow_to(old + count.saturating_mul(item))?;
         }
-        let mut larger = with_room(count)?;
-        larger.append(&mut self.items);
-        self.items = larger;
+        grow(&mut self.items, count)?;
         self.reservation.shrink_to(count.saturating_mul(item));
         Ok(())
     }

@@ -4,23 +4,21 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, OffsetSizeTrait, UInt64Array};
-use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, ToByteSlice};
+use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBuffer, ToByteSlice};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
 use super::schema::Type;
 use super::values;
-use crate::cursor::{allocate, allocate_zeroed};
+use crate::cursor::{Reserved, reserve};
 use crate::error::{Error, Result};
 use crate::kernels::scan;
 use crate::limits::Budget;
 
 /// The buffer `d` of values of fixed width, filled chunk by chunk.
-pub(super) struct FixedValues<'k> {
-    kind: &'k Type,
-    pub(super) memory: MutableBuffer,
-    /// The bytes that are filled.
-    filled: usize,
+pub(super) struct FixedValues {
+    pub(super) memory: Reserved<u8>,
+    is_difference_encoded: bool,
     repeat: bool,
     /// The value that is repeated where one is missing.
     last: Vec<u8>,
@@ -28,27 +26,24 @@ pub(super) struct FixedValues<'k> {
     previous: u64,
 }
 
-impl<'k> FixedValues<'k> {
-    /// Room for the values of so many rows. A missing value is zero, or with `repeat` the one before it.
-    pub(super) fn new(kind: &'k Type, rows: usize, repeat: bool, budget: &Budget) -> Result<Self> {
+impl FixedValues {
+    /// With room for the values of so many rows. A missing value is zero, or with `repeat` the one before it.
+    pub(super) fn new(kind: &Type, rows: usize, repeat: bool, budget: &Budget) -> Result<Self> {
         let width = width_of(kind);
-        let memory = allocate_zeroed(rows.saturating_mul(width) as u64, budget)?;
-        Ok(FixedValues { kind, memory, filled: 0, repeat, last: vec![0; width], previous: 0 })
+        let memory = reserve(rows.saturating_mul(width) as u64, budget)?;
+        let is_difference_encoded = kind.is_difference_encoded();
+        Ok(FixedValues { memory, is_difference_encoded, repeat, last: vec![0; width], previous: 0 })
     }
 
     pub(super) fn append(&mut self, chunk: &ArrayRef) -> Result<()> {
         let width = self.last.len();
-        let end = self.filled.saturating_add(chunk.len().saturating_mul(width));
-        let room = self.memory.len() / width;
-        let place = self.memory.as_slice_mut().get_mut(self.filled..end);
-        let place = place.ok_or_else(|| Error::malformed(format_args!("{room} rows"), "more"))?;
-        self.filled = end;
+        let start = self.memory.len();
+        self.memory.make_room(chunk.len().saturating_mul(width))?;
         match chunk.as_any().downcast_ref::<BooleanArray>() {
-            Some(bools) => {
-                place.iter_mut().zip(bools.values()).for_each(|(byte, bit)| *byte = u8::from(bit));
-            }
-            None => place.copy_from_slice(&raw_values(chunk, width)),
+            Some(bools) => self.memory.extend(bools.values().iter().map(u8::from)),
+            None => self.memory.extend_from_slice(&raw_values(chunk, width))?,
         }
+        let place = self.memory.get_mut(start..).unwrap_or_default();
         if let Some(nulls) = chunk.nulls() {
             if !self.repeat {
                 self.last.fill(0);
@@ -63,7 +58,7 @@ impl<'k> FixedValues<'k> {
         {
             self.last.copy_from_slice(value);
         }
-        if self.kind.is_difference_encoded() {
+        if self.is_difference_encoded {
             self.previous = differences(place, width, self.previous);
         }
         Ok(())
@@ -162,11 +157,11 @@ impl Mask {
 }
 
 /// The buffer `o`: 0, then the length of each element.
-pub(super) struct Lengths(Vec<i32>);
+pub(super) struct Lengths(Reserved<i32>);
 
 impl Lengths {
     pub(super) fn new(rows: usize, budget: &Budget) -> Result<Self> {
-        let mut lengths = allocate((rows as u64).saturating_add(1), budget)?;
+        let mut lengths = reserve((rows as u64).saturating_add(1), budget)?;
         lengths.push(0);
         Ok(Lengths(lengths))
     }
@@ -232,6 +227,7 @@ impl Lengths {
     /// Adds the lengths between offsets; says which elements they leave.
     fn append<O: OffsetSizeTrait>(&mut self, offsets: &[O], nulls: Option<&NullBuffer>) -> Result<Kept> {
         let first = self.0.len();
+        self.0.make_room(offsets.len().saturating_sub(1))?;
         let ends = offsets.iter().skip(1);
         let mut fits = true;
         self.0.extend(offsets.iter().zip(ends.clone()).map(|(start, end)| {

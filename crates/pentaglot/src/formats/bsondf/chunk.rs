@@ -13,6 +13,7 @@ use arrow_schema::DataType;
 
 use super::documents::CHUNK_FRAME;
 use super::encode::Encoder;
+use super::gather::Held;
 use super::schema::Type;
 use super::write::encode_columns;
 use crate::control::Control;
@@ -345,7 +346,7 @@ impl Splitter {
             Some(chunks) => Bounds::of(chunks)?,
             None => Bounds::Unknown,
         };
-        let named = columns.iter().zip(chunks).collect();
+        let named = columns.iter().zip(chunks.into_iter().map(Held::Chunks)).collect();
         let (encoded, held) = encode_columns(encoder, named, control)?;
         let version = *self.version.get_or_insert_with(|| version_of(&encoded));
         let mut out = Writer::default();

@@ -16,8 +16,9 @@ use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use super::buffers::{FixedValues, Lengths, Mask, raw_values, width_of};
+use super::gather::{Gathered, Values};
 use super::schema::Type;
-use crate::cursor::{Reserved, allocate};
+use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
 use crate::formats::OptionMap;
 use crate::hub::Rows;
@@ -34,7 +35,7 @@ pub(super) struct Encoder {
     /// Whether an empty buffer is its length alone, as C++ writes it and Python cannot read it.
     short_empty: bool,
     /// Whether a missing value repeats the one before it, and is not zero.
-    repeat: bool,
+    pub(super) repeat: bool,
     pub(super) budget: Budget,
 }
 
@@ -119,36 +120,37 @@ impl Encoder {
     ) -> Result<()> {
         let mut chunks = rows.map(|batch| {
             let batch = batch.map_err(Error::from)?;
-            plain(batch.columns().first().ok_or_else(|| Error::usage("a batch without columns"))?)
+            batch.columns().first().cloned().ok_or_else(|| Error::usage("a batch without columns"))
         });
-        if matches!(kind, Type::Null | Type::List(_) | Type::Factor { .. } | Type::Struct(_)) {
+        let Some(mut gathered) = Gathered::new(kind, count, self)? else {
             return self.array(out, key, kind, &chunks.collect::<Result<Vec<_>>>()?);
+        };
+        chunks.try_for_each(|chunk| gathered.append(&chunk?))?;
+        if gathered.mask.len() != count {
+            return Err(Error::malformed(format_args!("{count} rows"), gathered.mask.len()));
         }
+        self.gathered(out, key, kind, gathered)
+    }
+
+    /// As [`array`](Self::array), of values that have been gathered, which are freed as soon as they are encoded.
+    pub(super) fn gathered(
+        &self,
+        out: &mut Writer,
+        key: &str,
+        kind: &Type,
+        Gathered { mask, values }: Gathered,
+    ) -> Result<()> {
         let document = out.begin(Some((BsonKind::DOCUMENT, key)));
-        let mut mask = Mask::new();
-        let mut counts = None;
-        if let Type::Bytes | Type::Utf8 = kind {
-            let mut lengths = Lengths::new(count, &self.budget)?;
-            let mut bytes = Reserved::new(&self.budget);
-            chunks.try_for_each(|chunk| {
-                let chunk = chunk?;
-                mask.append(&chunk);
-                bytes.extend_from_slice(&lengths.append_bytes(&chunk)?)
-            })?;
-            self.buffer(out, "d", &bytes).field("d")?;
-            counts = Some(lengths);
-        } else {
-            let mut values = FixedValues::new(kind, count, self.repeat, &self.budget)?;
-            chunks.try_for_each(|chunk| {
-                let chunk = chunk?;
-                mask.append(&chunk);
-                values.append(&chunk)
-            })?;
-            self.buffer(out, "d", &values.memory).field("d")?;
-        }
-        if mask.len() != count {
-            return Err(Error::malformed(format_args!("{count} rows"), mask.len()));
-        }
+        let counts = match values {
+            Values::Bytes(lengths, bytes) => {
+                self.buffer(out, "d", &bytes).field("d")?;
+                Some(lengths)
+            }
+            Values::Fixed(values) => {
+                self.buffer(out, "d", &values.memory).field("d")?;
+                None
+            }
+        };
         self.end_array(out, kind, mask, counts)?;
         out.end(document)
     }
@@ -193,7 +195,7 @@ fn as_they_are<'p>(kind: &Type, chunks: &[ArrayRef], parts: &'p [Buffer]) -> Opt
 }
 
 /// The array in a form that the format knows: views and run ends are resolved, one level deep.
-fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
     let target = match array.data_type() {
         DataType::Utf8View => DataType::LargeUtf8,
         DataType::BinaryView => DataType::LargeBinary,

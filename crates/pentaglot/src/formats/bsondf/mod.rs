@@ -54,6 +54,7 @@ mod decode;
 mod documents;
 mod encode;
 mod frames;
+mod gather;
 mod json_read;
 mod json_write;
 mod layout;

@@ -1,5 +1,5 @@
-//! What a schema becomes, and documents being written: batches are held until the last has come, or until they fill a
-//! chunk; then the columns are compressed side by side.
+//! What a schema becomes, and documents being written: columns are gathered until the last batch has come, or batches are held
+//! until they fill a chunk; then the columns are compressed side by side.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -10,6 +10,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::chunk::{SplitOptions, Splitter};
 use super::encode::Encoder;
+use super::gather::Held;
 use super::json_write::JsonPrinter;
 use super::schema::{Type, arrow_fields, check_name, is_same_field};
 use super::{ID, JSON, MONGODB_BYTES};
@@ -131,8 +132,8 @@ fn column_types(schema: &Schema) -> Result<Vec<(String, Type)>> {
 struct BsondfWriter {
     sink: DocumentSink,
     columns: Vec<(String, Type)>,
-    /// The chunks of each column.
-    chunks: Vec<Vec<ArrayRef>>,
+    /// What has come of each column.
+    held: Vec<Held>,
     rows: u64,
     /// Whether the document has been written column by column.
     has_columns: bool,
@@ -151,12 +152,12 @@ impl BsondfWriter {
         encoder: Encoder,
         control: Control,
     ) -> Self {
-        let chunks = columns.iter().map(|_| Vec::new()).collect();
+        let held = columns.iter().map(|_| Held::Chunks(Vec::new())).collect();
         let splitter = split.map(Splitter::new);
         BsondfWriter {
             sink,
             columns,
-            chunks,
+            held,
             rows: 0,
             has_columns: false,
             empty: None,
@@ -166,14 +167,17 @@ impl BsondfWriter {
         }
     }
 
-    fn push(&mut self, rows: &RecordBatch) {
-        match &mut self.splitter {
-            Some(splitter) => splitter.push(rows.clone()),
-            None => {
-                let columns = self.chunks.iter_mut().zip(rows.columns());
-                columns.for_each(|(chunks, column)| chunks.push(Arc::clone(column)));
-            }
+    fn push(&mut self, rows: &RecordBatch) -> Result<()> {
+        if let Some(splitter) = &mut self.splitter {
+            splitter.push(rows.clone());
+            return Ok(());
         }
+        let columns = self.held.iter_mut().zip(&self.columns).zip(rows.columns());
+        let push = |((held, (name, kind)), column): ((&mut Held, &(String, Type)), &ArrayRef)| {
+            let pushed = held.push(column, kind, &self.encoder);
+            pushed.map_err(|error| error.field(name.clone()).field("columns"))
+        };
+        self.control.map(columns.collect(), push)?.into_iter().collect()
     }
 
     /// Writes the chunks that are complete, or with `last` all that is left.
@@ -201,7 +205,7 @@ impl Writer for BsondfWriter {
             return Err(Error::lossy("row 0: a document without columns has no rows").in_format(ID));
         }
         self.encoder.budget.charge(rows).in_format(ID)?;
-        self.push(rows);
+        self.push(rows).in_format(ID)?;
         self.rows += rows.num_rows() as u64;
         self.write_chunks(false).in_format(ID)
     }
@@ -230,12 +234,12 @@ impl Writer for BsondfWriter {
             // A table without rows is a document, too.
             let fields = arrow_fields(&self.columns);
             let empty = self.empty.take();
-            self.push(&empty.unwrap_or_else(|| RecordBatch::new_empty(Arc::new(Schema::new(fields)))));
+            self.push(&empty.unwrap_or_else(|| RecordBatch::new_empty(Arc::new(Schema::new(fields)))))?;
         }
         if self.splitter.is_some() {
             self.write_chunks(true).in_format(ID)?;
         } else {
-            let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.chunks)).collect();
+            let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.held)).collect();
             if self.sink.takes_columns() {
                 let encode = |column| encode_column(&self.encoder, column);
                 self.sink.columns(columns, &self.control, encode).in_format(ID)?;
@@ -344,13 +348,13 @@ impl DocumentSink {
     }
 }
 
-/// A name and type, and the chunks of that column.
-type Chunked<'c> = (&'c (String, Type), Vec<ArrayRef>);
+/// A name and type, and what has come of that column.
+pub(super) type Column<'c> = (&'c (String, Type), Held);
 
 /// The document of some columns, in pieces, and what pays for them.
 pub(super) fn encode(
     encoder: &Encoder,
-    columns: Vec<Chunked<'_>>,
+    columns: Vec<Column<'_>>,
     control: &Control,
 ) -> Result<(Vec<Vec<u8>>, Reservation)> {
     let (encoded, held) = encode_columns(encoder, columns, control)?;
@@ -361,12 +365,12 @@ pub(super) fn encode(
     Ok((out.into_pieces(), held))
 }
 
-/// The element of a column, and what pays for it. Its chunks are dropped when it is encoded.
-fn encode_column(
-    encoder: &Encoder,
-    ((name, kind), chunks): Chunked<'_>,
-) -> Result<(bson::Writer, Reservation)> {
-    encode_with(encoder, name, |out| encoder.array(out, name, kind, &{ chunks }))
+/// The element of a column, and what pays for it. What has come of it is dropped when it is encoded.
+fn encode_column(encoder: &Encoder, ((name, kind), held): Column<'_>) -> Result<(bson::Writer, Reservation)> {
+    encode_with(encoder, name, |out| match held {
+        Held::Chunks(chunks) => encoder.array(out, name, kind, &chunks),
+        Held::Gathered(gathered) => encoder.gathered(out, name, kind, gathered),
+    })
 }
 
 /// What `encode` writes for a column, and what pays for it.
@@ -385,11 +389,11 @@ fn encode_with(
     Ok((out, held))
 }
 
-/// The elements of some columns, encoded side by side, and what pays for them. The chunks of a column are dropped as soon
-/// as it is encoded.
+/// The elements of some columns, encoded side by side, and what pays for them. What has come of a column is dropped as soon as it is
+/// encoded.
 pub(super) fn encode_columns(
     encoder: &Encoder,
-    columns: Vec<Chunked<'_>>,
+    columns: Vec<Column<'_>>,
     control: &Control,
 ) -> Result<(Vec<bson::Writer>, Reservation)> {
     let encoded = control.map(columns, |column| encode_column(encoder, column))?;

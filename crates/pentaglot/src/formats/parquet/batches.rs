@@ -10,9 +10,10 @@ use parquet::arrow::ProjectionMask;
 
 use super::ID;
 use super::group_rows::{GroupRows, Part};
+use super::layout::Chunks;
 use super::read::Store;
 use crate::control::Ahead;
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, Result};
 use crate::hub::{Columns, rows};
 use crate::limits::OVERLAP_BUDGET;
 
@@ -66,11 +67,8 @@ pub(super) struct Batches {
     open: VecDeque<Result<OpenGroup>>,
     /// How many reads have been begun whose results have not been taken.
     begun: usize,
-    /// The bytes of the largest batch that has been given out.
-    largest: Option<u64>,
-    /// Whether batches may be decoded before they are asked for. Costly reads may call the code of others, which must not happen
-    /// after a batch has been given out.
-    may_begin_ahead: bool,
+    /// Whether a batch has been given out.
+    has_given: bool,
     ahead: Ahead<Part>,
 }
 
@@ -102,8 +100,7 @@ impl Batches {
             range,
             open: VecDeque::new(),
             begun: 0,
-            largest: None,
-            may_begin_ahead: store.control.threads() > 1 && !store.chunks.source.is_costly(),
+            has_given: false,
             ahead: Ahead::new(&store.control),
             store,
         }
@@ -113,20 +110,6 @@ impl Batches {
         if std::mem::take(&mut self.bare) {
             return self.with_levels(RecordBatch::new_empty(Arc::clone(&self.schema))).map(Some);
         }
-        let batch = match self.decoded_batch() {
-            // What has been begun ahead may have the memory that this batch needs.
-            Err(error) if error.kind() == ErrorKind::Limit && self.may_begin_ahead => {
-                self.may_begin_ahead = false;
-                self.begin_again();
-                self.decoded_batch()
-            }
-            batch => batch,
-        };
-        batch?.map(|batch| self.finish(batch)).transpose()
-    }
-
-    /// The next batch as it is stored.
-    fn decoded_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             self.begin_batches()?;
             let Some(open) = self.open.front_mut() else { return Ok(None) };
@@ -149,24 +132,18 @@ impl Batches {
                 drop(self.open.pop_front());
                 continue;
             };
-            let bytes = batch.get_array_memory_size() as u64;
-            self.largest = self.largest.max(Some(bytes));
-            return Ok(Some(batch));
+            self.has_given = true;
+            return self.finish(batch).map(Some);
         }
-    }
-
-    /// Drops all work that has been begun. The rows that have not been given out are read again.
-    fn begin_again(&mut self) {
-        self.ahead = Ahead::new(&self.store.control);
-        self.open.clear();
-        (self.begun, self.group, self.position) = (0, 0, 0);
     }
 
     /// Begins to decode the batch that is to be given out, and others after it if there is room for them.
     fn begin_batches(&mut self) -> Result<()> {
         if !self.open.is_empty() && !self.ahead.is_here() {
             // A child process has none of the threads that decode, nor what they have read.
-            self.begin_again();
+            self.ahead = Ahead::new(&self.store.control);
+            self.open.clear();
+            (self.begun, self.group, self.position) = (0, 0, 0);
         }
         while self.begun < self.most_begun() {
             match self.open.back_mut() {
@@ -185,10 +162,15 @@ impl Batches {
         Ok(())
     }
 
-    /// How many batches are decoded at a time. Whoever asks for one batch may want no more.
+    /// How many batches are decoded at a time. Whoever asks for one batch may want no more, and costly reads may call the code of
+    /// others, which must not happen after a batch has been given out.
     fn most_begun(&self) -> usize {
-        let Some(largest) = self.largest.filter(|_| self.may_begin_ahead) else { return 1 };
-        let budget = &self.store.chunks.budget;
+        let Chunks { budget, source, .. } = &self.store.chunks;
+        if !self.has_given || self.store.control.threads() == 1 || source.is_costly() {
+            return 1;
+        }
+        let open = self.open.iter().filter_map(|open| open.as_ref().ok());
+        let largest = open.map(|open| open.rows.most_bytes).max().unwrap_or(0);
         let (most_bytes, most) = (budget.limits().max_alloc, largest.saturating_mul(MOST_BEGUN as u64));
         let has_room = most_bytes >= OVERLAP_BUDGET && budget.used().saturating_add(most) <= most_bytes / 2;
         if has_room { MOST_BEGUN } else { 1 }

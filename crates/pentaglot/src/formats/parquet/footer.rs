@@ -1,13 +1,17 @@
 //! The footer: it is walked before the `parquet` crate decodes it, and held against the file after that.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parquet::file::metadata::{
     ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
 
-use super::layout::{Chunks, from_parquet};
-use super::shapes::{FILE_METADATA, OFFSET_INDEX, SCHEMA, SCHEMA_NUM_CHILDREN};
+use super::layout::{Chunks, Pages, from_parquet};
+use super::shapes::{
+    CRYPTO_METADATA, ENCRYPTION_ALGORITHM, FILE_METADATA, OFFSET_INDEX, ROW_GROUP_COLUMNS, ROW_GROUPS,
+    SCHEMA, SCHEMA_NUM_CHILDREN,
+};
 use super::thrift;
 use crate::cursor::Cursor;
 use crate::error::{self, Context, Error, Result};
@@ -27,6 +31,8 @@ pub(super) struct Footer {
     pub offset: u64,
     pub bytes: u64,
     pub metadata: Arc<ParquetMetaData>,
+    /// The encrypted columns, by row group.
+    encrypted: BTreeSet<(u64, u64)>,
     pub total_rows: u64,
 }
 
@@ -77,11 +83,22 @@ impl Footer {
         let (offset, bytes) = find_footer(source)?;
         let thrift = source.read_range(offset, bytes, budget).field("footer")?;
         thrift::check_struct(FILE_METADATA, &thrift, offset, budget).field("footer")?;
-        check_tree(&thrift, offset, budget.limits()).field("footer")?;
+        let is_encrypted = check_tree(&thrift, offset, budget.limits()).field("footer")?;
         let metadata = guarded(|| ParquetMetaDataReader::decode_metadata(&thrift).map_err(from_parquet));
         let metadata = metadata.at(offset).field("footer")?;
         let total_rows = check_metadata(&metadata, offset).at(offset).field("footer")?;
-        Ok(Footer { offset, bytes, metadata: Arc::new(metadata), total_rows })
+        let encrypted = if is_encrypted { encrypted_columns(&thrift, offset)? } else { BTreeSet::new() };
+        Ok(Footer { offset, bytes, metadata: Arc::new(metadata), encrypted, total_rows })
+    }
+
+    /// The pages of a column chunk, unless they are encrypted.
+    pub(super) fn pages<'a>(&'a self, chunks: &'a Chunks, group: usize, leaf: usize) -> Result<Pages<'a>> {
+        if self.encrypted.contains(&(group as u64, leaf as u64)) {
+            return Err(Error::unsupported("an encrypted column"));
+        }
+        let column = self.metadata.row_groups().get(group).and_then(|group| group.columns().get(leaf));
+        let column = column.ok_or_else(|| Error::usage(format!("there is no column {leaf}")))?;
+        Ok(Pages::new(chunks, column))
     }
 
     /// The metadata with the offset index, if the file has a sound one: where each page begins, and with which row.
@@ -105,12 +122,17 @@ impl Footer {
 }
 
 /// Checks how deep the schema is, and that elements have no more children than there are elements: the crate calls itself for
-/// every level, and makes room for as many children as there are said to be.
-fn check_tree(footer: &[u8], base: u64, limits: &Limits) -> Result<()> {
-    thrift::fields(&mut Cursor::at(footer, base), |id, code, cursor| match id {
-        SCHEMA => check_elements(cursor, limits).field("schema"),
-        _ => thrift::skip(code, cursor),
-    })
+/// every level, and makes room for as many children as there are said to be. Returns whether parts of the file are encrypted.
+fn check_tree(footer: &[u8], base: u64, limits: &Limits) -> Result<bool> {
+    let mut is_encrypted = false;
+    thrift::fields(&mut Cursor::at(footer, base), |id, code, cursor| {
+        is_encrypted |= id == ENCRYPTION_ALGORITHM;
+        match id {
+            SCHEMA => check_elements(cursor, limits).field("schema"),
+            _ => thrift::skip(code, cursor),
+        }
+    })?;
+    Ok(is_encrypted)
 }
 
 fn check_elements(cursor: &mut Cursor<'_>, limits: &Limits) -> Result<()> {
@@ -118,27 +140,49 @@ fn check_elements(cursor: &mut Cursor<'_>, limits: &Limits) -> Result<()> {
     // How many children are still to come, of each element that has some.
     let mut open: Vec<u64> = Vec::new();
     for index in 0..count {
-        let at = cursor.offset();
-        let mut children = 0;
+        let (at, mut found) = (cursor.offset(), 0);
         thrift::fields(cursor, |id, code, cursor| match id {
-            SCHEMA_NUM_CHILDREN => thrift::i32(cursor).map(|number| children = number),
+            SCHEMA_NUM_CHILDREN => thrift::i32(cursor).map(|number| found = number),
             _ => thrift::skip(code, cursor),
         })?;
-        let most = count - index - 1;
-        let children =
-            u64::try_from(children).ok().filter(|children| *children <= most).ok_or_else(|| {
-                let expected = format_args!("at most {most} children");
-                Error::malformed(expected, children).at(at).field("num_children").index(index).rule("schema")
-            })?;
         if let Some(left) = open.last_mut() {
             *left -= 1;
         }
+        // The elements that come after this one and are not children of others.
+        let most = (count - index - 1).saturating_sub(open.iter().sum());
+        let children = u64::try_from(found).ok().filter(|children| *children <= most);
+        let children = children.ok_or_else(|| {
+            let error = Error::malformed(format_args!("at most {most} children"), found);
+            error.at(at).field("num_children").index(index).rule("schema")
+        })?;
         open.push(children);
         while open.pop_if(|left| *left == 0).is_some() {}
         // A list is two levels here and one in Arrow.
         limits.check_depth(u32::try_from(open.len() / 2).unwrap_or(u32::MAX)).at(at)?;
     }
+    if let Some(missing) = open.last() {
+        let error = Error::malformed(format_args!("{missing} more children"), "the end of the schema");
+        return Err(error.at(cursor.offset()).rule("schema"));
+    }
     Ok(())
+}
+
+/// The row group and the place in it of each encrypted column.
+fn encrypted_columns(footer: &[u8], base: u64) -> Result<BTreeSet<(u64, u64)>> {
+    let mut encrypted = BTreeSet::new();
+    thrift::fields(&mut Cursor::at(footer, base), |id, code, cursor| match id {
+        ROW_GROUPS => thrift::structs(cursor, |group, id, code, cursor| match id {
+            ROW_GROUP_COLUMNS => thrift::structs(cursor, |leaf, id, code, cursor| {
+                if id == CRYPTO_METADATA {
+                    encrypted.insert((group, leaf));
+                }
+                thrift::skip(code, cursor)
+            }),
+            _ => thrift::skip(code, cursor),
+        }),
+        _ => thrift::skip(code, cursor),
+    })?;
+    Ok(encrypted)
 }
 
 fn offset_index_range(column: &ColumnChunkMetaData, end: u64) -> Option<(u64, u64)> {
@@ -177,7 +221,8 @@ fn index_is_sound(metadata: &ParquetMetaData) -> bool {
 fn check_metadata(metadata: &ParquetMetaData, end: u64) -> Result<u64> {
     let mut total = 0u64;
     for (index, group) in metadata.row_groups().iter().enumerate() {
-        let rows = check_row_group(group, end).index(index as u64).field("row_groups")?;
+        let most = metadata.file_metadata().schema_descr().num_columns();
+        let rows = check_row_group(group, most, end).index(index as u64).field("row_groups")?;
         total = total
             .checked_add(rows)
             .filter(|total| i64::try_from(*total).is_ok())
@@ -195,9 +240,13 @@ fn check_metadata(metadata: &ParquetMetaData, end: u64) -> Result<u64> {
     Ok(total)
 }
 
-fn check_row_group(group: &RowGroupMetaData, end: u64) -> Result<u64> {
+fn check_row_group(group: &RowGroupMetaData, columns: usize, end: u64) -> Result<u64> {
     let rows = u64::try_from(group.num_rows());
     let rows = rows.map_err(|_| Error::malformed("0 rows or more", group.num_rows()).field("num_rows"))?;
+    if group.num_columns() != columns {
+        let error = Error::malformed(format_args!("{columns} columns"), group.num_columns());
+        return Err(error.field("columns").rule("column-count"));
+    }
     for (index, column) in group.columns().iter().enumerate() {
         check_chunk(column, rows, end).index(index as u64).field("columns")?;
     }

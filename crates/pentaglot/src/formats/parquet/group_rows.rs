@@ -10,11 +10,11 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
 };
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::basic::Encoding;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
-use super::dictionary::longest_value;
-use super::layout::{Chunks, Page, Pages, check_value_count, from_parquet};
-use super::page_header::PageHeader;
+use super::dictionary::value_width;
+use super::layout::{Chunks, from_parquet};
 use super::read::Store;
 use crate::control::{Ahead, Chain};
 use crate::error::{Error, Result};
@@ -22,9 +22,9 @@ use crate::hub::rows;
 
 /// The approximate bytes of a batch, as the footer counts them.
 const BATCH_BYTES: u64 = 16 << 20;
-const MOST_BATCH_ROWS: u64 = 64 << 10;
+pub(super) const MOST_BATCH_ROWS: u64 = 64 << 10;
 
-/// How many lanes there are at the most. They do not depend on the threads, and so does no error.
+/// How many lanes there are at the most. With any number of threads there are as many, so that an error has the same text.
 const MOST_LANES: usize = 64;
 
 /// A part of a batch: the columns of one lane. `None` at the end.
@@ -36,6 +36,8 @@ pub(super) struct GroupRows {
     lanes: Vec<Lane>,
     /// The rows of each batch but the last.
     pub batch_rows: usize,
+    /// No batch takes more bytes.
+    pub most_bytes: u64,
 }
 
 /// Some of the columns, which are decoded by one thread at a time.
@@ -51,7 +53,7 @@ struct Lane {
 struct Decoder {
     /// With a place of its own for the error of a read.
     chunks: Chunks,
-    /// `None` after an error and after the end, where nothing of it is needed.
+    /// `None` after an error or the end.
     reader: Option<ParquetRecordBatchReader>,
 }
 
@@ -121,12 +123,17 @@ impl Store {
         let metadata = if whole { self.metadata() } else { self.indexed().unwrap_or(self.metadata()) };
         let masks = self.lanes(columns);
         let pages = |mask: &ProjectionMask| self.check_pages(metadata.metadata(), index, mask, &range);
-        let longest = self.control.map(masks.iter().collect(), pages)?;
-        let longest = longest.into_iter().try_fold(0, |most, one| one.map(|one| most.max(one)))?;
+        let checked = self.control.map(masks.iter().collect(), pages)?;
+        let longest = checked.into_iter().collect::<Result<Vec<Vec<_>>>>()?.concat();
         let rows = match batch_rows {
-            0 => self.own_batch_rows(group, longest).min(range.end - range.start).max(1),
+            0 => self.own_batch_rows(group, longest.iter().map(|(_, longest)| *longest).max().unwrap_or(0)),
             most => most as u64,
         };
+        let rows = rows.min(range.end - range.start).max(1);
+        let most_bytes = |(leaf, longest): &(usize, u64)| {
+            group.columns().get(*leaf).map_or(0, |column| most_bytes(column, *longest, rows))
+        };
+        let most_bytes = longest.iter().map(most_bytes).fold(0, u64::saturating_add);
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let rows = size(rows);
         let selected = || std::iter::once(size(range.start)..size(range.end));
@@ -140,10 +147,10 @@ impl Store {
         };
         let mut lanes = masks.into_iter().enumerate().map(lane).collect::<Result<Vec<_>>>()?;
         lanes.sort_by_key(|lane| Reverse(lane.bytes));
-        Ok(GroupRows { lanes, batch_rows: rows })
+        Ok(GroupRows { lanes, batch_rows: rows, most_bytes })
     }
 
-    /// The columns that each thread decodes at a time.
+    /// The columns of each lane.
     fn lanes(&self, columns: &[usize]) -> Vec<ProjectionMask> {
         let descriptor = self.footer.metadata.file_metadata().schema_descr();
         let mask = |columns: &[usize]| ProjectionMask::roots(descriptor, columns.iter().copied());
@@ -176,88 +183,6 @@ impl Store {
         Ok(Decoder { chunks, reader: Some(reader) })
     }
 
-    /// Looks at the header of every page that will be decoded; gives the most bytes of a value in a dictionary.
-    pub(super) fn check_pages(
-        &self,
-        metadata: &ParquetMetaData,
-        index: usize,
-        mask: &ProjectionMask,
-        range: &Range<u64>,
-    ) -> Result<u64> {
-        let mut longest = 0;
-        let chunks = self.chunks.apart();
-        let enough = chunks.budget.limits().max_alloc / 4 / MOST_BATCH_ROWS;
-        let Some(group) = metadata.row_groups().get(index) else { return Ok(0) };
-        for (leaf, column) in group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf))
-        {
-            let place = |error: Error| {
-                let column = error.field(column.column_path().string()).index(leaf as u64).field("columns");
-                column.index(index as u64).field("row_group")
-            };
-            let pages = Pages::new(&chunks, column);
-            // The `parquet` crate passes over one page without values and takes two for the end. In a column with lists it loses the
-            // last row if such a page follows.
-            let mut empty = 0u64;
-            let mut check_run = |page: &Page| {
-                if page.header.is_data() {
-                    if page.header.value_count > 0 && empty > 1 {
-                        let run = format_args!("{empty} pages without values, one after the other");
-                        return Err(place(Error::unsupported(run).at(page.offset)));
-                    }
-                    empty = if page.header.value_count == 0 { empty + 1 } else { 0 };
-                }
-                Ok(())
-            };
-            let locations = metadata
-                .offset_index()
-                .and_then(|index_of| index_of.get(index)?.get(leaf))
-                .map(|index| index.page_locations().as_slice());
-            let Some(locations) = locations else {
-                // A page whose kind is wrong is skipped by the decoder, which then gives too few values.
-                let mut values = 0u64;
-                for page in pages {
-                    let page = page.map_err(place)?;
-                    check_run(&page)?;
-                    if page.header.kind == PageHeader::DICTIONARY {
-                        longest = longest.max(longest_value(&chunks, column, &page, enough).map_err(place)?);
-                    } else if page.header.is_data() {
-                        values = values.saturating_add(page.header.value_count);
-                    }
-                }
-                check_value_count(column, values).map_err(place)?;
-                if empty > 0 && values > 0 && column.column_descr().max_rep_level() > 0 {
-                    let what = "a page without values at the end of a column with lists";
-                    return Err(place(Error::unsupported(what).at(column.byte_range().0)));
-                }
-                continue;
-            };
-            let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
-            let (start, len) = column.byte_range();
-            let row = |index: usize| {
-                let row = locations.get(index).map_or(group.num_rows(), |page| page.first_row_index);
-                u64::try_from(row).unwrap_or(u64::MAX)
-            };
-            // The dictionary and the pages up to the last that is wanted, if they begin the chunk.
-            if let Some(next) = (0..locations.len()).find(|index| row(*index + 1) >= range.end)
-                && range.start < row(1)
-            {
-                let end = locations.get(next + 1).and_then(|page| u64::try_from(page.offset).ok());
-                chunks.source.prefetch(start..end.unwrap_or(start + len))?;
-            }
-            if len > 0 && first != Some(start) {
-                let page = pages.page(start).map_err(place)?;
-                longest = longest.max(longest_value(&chunks, column, &page, enough).map_err(place)?);
-            }
-            for (index, location) in locations.iter().enumerate() {
-                if row(index) < range.end && row(index + 1) > range.start {
-                    let page = pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX));
-                    check_run(&page.map_err(place)?)?;
-                }
-            }
-        }
-        Ok(longest)
-    }
-
     /// How many rows make a batch of a sensible size, also if every value is the longest of its dictionary.
     fn own_batch_rows(&self, group: &RowGroupMetaData, longest: u64) -> u64 {
         let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
@@ -266,4 +191,18 @@ impl Store {
         let safe = self.chunks.budget.limits().max_alloc / 4 / longest.max(1);
         by_size.min(safe.max(64))
     }
+}
+
+/// The most bytes that so many values of a column take in memory.
+fn most_bytes(column: &ColumnChunkMetaData, longest: u64, rows: u64) -> u64 {
+    // Each value may repeat the beginning of the one before it.
+    if column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
+        return u64::MAX;
+    }
+    let number = |count: i64| u64::try_from(count).unwrap_or(0);
+    let is_flat = column.column_descr().max_rep_level() == 0;
+    let values = if is_flat { rows } else { number(column.num_values()) };
+    // Offsets, the bits of nulls, and types of Arrow that are wider than those of the file.
+    let value = longest.max(value_width(column).unwrap_or(0)).saturating_add(16);
+    values.saturating_mul(value).saturating_add(number(column.uncompressed_size()))
 }

@@ -166,6 +166,11 @@ impl<'a> Pages<'a> {
         }
     }
 
+    /// The chunk that they are of.
+    pub(super) fn column(&self) -> &'a ColumnChunkMetaData {
+        self.column
+    }
+
     /// The page at `offset`, checked against its chunk and the limits.
     pub(super) fn page(&self, offset: u64) -> Result<Page> {
         let header = self.header(offset)?;

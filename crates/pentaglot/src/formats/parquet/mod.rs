@@ -28,6 +28,7 @@ mod group_rows;
 mod layout;
 mod levels;
 mod outline;
+mod page_checks;
 mod page_header;
 mod read;
 mod row_groups;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::footer::TAIL_BYTES;
-use super::layout::{Page, Pages};
+use super::layout::Page;
 use super::read::Store;
 use super::thrift;
 use crate::cursor::Cursor;
@@ -95,9 +95,10 @@ struct Chunk {
 
 impl Expand for Chunk {
     fn nodes(&self, from: u64) -> Box<dyn Iterator<Item = Result<Node>> + '_> {
-        let group = self.store.footer.metadata.row_groups().get(self.group);
-        let column = group.and_then(|group| group.columns().get(self.leaf));
-        let pages = column.into_iter().flat_map(|column| Pages::new(&self.store.chunks, column)).enumerate();
+        let pages = match self.store.footer.pages(&self.store.chunks, self.group, self.leaf) {
+            Ok(pages) => pages.enumerate(),
+            Err(error) => return Box::new(std::iter::once(Err(error))),
+        };
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         Box::new(pages.skip(from).map(|(index, page)| page.map(|page| page_node(index, &page))))
     }

@@ -155,8 +155,11 @@ mod tests {
 
     #[test]
     fn what_counts_is_what_belongs_to_the_kind() {
-        let header = dictionary(b"\x4c\x15\x06\x15\x04\0").unwrap();
-        assert_eq!((header.value_count, header.encoding), (3, 2));
+        // Some writers have numbers of 64 bits.
+        for details in [b"\x4c\x15\x06\x15\x04\0", b"\x4c\x16\x06\x16\x04\0"] {
+            let header = dictionary(details).unwrap();
+            assert_eq!((header.value_count, header.encoding), (3, 2));
+        }
         // What belongs to a data page is here too, before it or after it.
         let data = b"\x15\x02\x15\0\x15\x06\x15\x06\0";
         let before = [b"\x2c", data.as_slice(), b"\x2c\x15\x06\x15\x04\0"].concat();
@@ -171,11 +174,15 @@ mod tests {
     fn a_number_of_another_type_is_malformed() {
         for (details, expected) in [
             // The `parquet` crate takes it for the 2^31 - 1 values that it makes room for.
-            (b"\x4c\x16\xfe\xff\xff\xff\x0f\x15\x04\0".as_slice(), "an i32"),
-            (b"\x4c\x15\x06\x16\x04\0", "an i32"),
+            (b"\x4c\x18\xfe\xff\xff\xff\x0f\x15\x04\0".as_slice(), "an i32"),
+            (b"\x4c\x17\xfe\xff\xff\xff\x0f\x15\x04\0", "an i32"),
             (b"\x4c\x15\x06\x15\x04\x15\x02\0", "a bool"),
             (b"\x45\x06", "a struct"),
-            (b"\x4c\x15\xfe\xff\xff\xff\x1f\x15\x04\0", "a 32-bit number"),
+            (b"\x4c\x15\xfe\xff\xff\xff\x1f\x15\x04\0", "an i32"),
+            (b"\x4c\x15\x06\x15\x04\x05\x02\x08\0", "twice"),
+            // The crate passes over a list of bools as if it had no bytes, and takes these for numbers of values.
+            (b"\x4c\x15\x06\x15\x04\x79\x61\x15\xfe\xff\xff\xff\x0f\0", "bools"),
+            (b"\x4c\x15\x06\x15\x04\x7b\x01\x11\x01\x01\0", "bools"),
             (b"\x4c\x15\x05\x15\x04\0", "0 or more"),
             (b"\x4c\x25\x04\0", "num_values"),
         ] {

@@ -4,15 +4,15 @@ use super::thrift::Shape::{self, Any, Binary, Bool, Double, I8, I16, I32, I64, L
 
 /// The footer.
 pub(super) const FILE_METADATA: Shape = Struct(&[
-    (1, I32),                   // version
-    (2, List(&SCHEMA_ELEMENT)), // schema
-    (3, I64),                   // num_rows
-    (4, List(&ROW_GROUP)),      // row_groups
-    (5, List(&KEY_VALUE)),      // key_value_metadata
-    (6, Binary),                // created_by
-    (7, List(&COLUMN_ORDER)),   // column_orders
-    (8, Struct(&[])),           // encryption_algorithm
-    (9, Binary),                // footer_signing_key_metadata
+    (1, I32),                        // version
+    (SCHEMA, List(&SCHEMA_ELEMENT)), // schema
+    (3, I64),                        // num_rows
+    (ROW_GROUPS, List(&ROW_GROUP)),  // row_groups
+    (5, List(&KEY_VALUE)),           // key_value_metadata
+    (6, Binary),                     // created_by
+    (7, List(&COLUMN_ORDER)),        // column_orders
+    (ENCRYPTION_ALGORITHM, EMPTY),   // encryption_algorithm
+    (9, Binary),                     // footer_signing_key_metadata
 ]);
 
 const SCHEMA_ELEMENT: Shape = Struct(&[
@@ -28,9 +28,12 @@ const SCHEMA_ELEMENT: Shape = Struct(&[
     (10, LOGICAL_TYPE),         // logicalType
 ]);
 
-/// Where the schema is in the footer, and how many children an element has.
 pub(super) const SCHEMA: i64 = 2;
 pub(super) const SCHEMA_NUM_CHILDREN: i64 = 5;
+pub(super) const ROW_GROUPS: i64 = 4;
+pub(super) const ROW_GROUP_COLUMNS: i64 = 1;
+pub(super) const CRYPTO_METADATA: i64 = 8;
+pub(super) const ENCRYPTION_ALGORITHM: i64 = 8;
 
 const LOGICAL_TYPE: Shape = Struct(&[
     (1, EMPTY),                                // STRING
@@ -58,7 +61,7 @@ const COLUMN_ORDER: Shape = Struct(&[(1, EMPTY), (2, EMPTY)]);
 const KEY_VALUE: Shape = Struct(&[(1, Binary), (2, Binary)]);
 
 const ROW_GROUP: Shape = Struct(&[
-    (1, List(&COLUMN_CHUNK)),                              // columns
+    (ROW_GROUP_COLUMNS, List(&COLUMN_CHUNK)),              // columns
     (2, I64),                                              // total_byte_size
     (3, I64),                                              // num_rows
     (4, List(&Struct(&[(1, I32), (2, Bool), (3, Bool)]))), // sorting_columns
@@ -68,15 +71,15 @@ const ROW_GROUP: Shape = Struct(&[
 ]);
 
 const COLUMN_CHUNK: Shape = Struct(&[
-    (1, Binary),          // file_path
-    (2, I64),             // file_offset
-    (3, COLUMN_METADATA), // meta_data
-    (4, I64),             // offset_index_offset
-    (5, I32),             // offset_index_length
-    (6, I64),             // column_index_offset
-    (7, I32),             // column_index_length
-    (8, Any),             // crypto_metadata
-    (9, Binary),          // encrypted_column_metadata
+    (1, Binary),            // file_path
+    (2, I64),               // file_offset
+    (3, COLUMN_METADATA),   // meta_data
+    (4, I64),               // offset_index_offset
+    (5, I32),               // offset_index_length
+    (6, I64),               // column_index_offset
+    (7, I32),               // column_index_length
+    (CRYPTO_METADATA, Any), // crypto_metadata
+    (9, Binary),            // encrypted_column_metadata
 ]);
 
 const COLUMN_METADATA: Shape = Struct(&[

@@ -60,9 +60,8 @@ impl Shape {
             Shape::Any => true,
             Shape::Bool => matches!(code, Code::TRUE | Code::FALSE),
             Shape::I8 => code.0 == 3,
-            Shape::I16 => code.0 == 4,
-            Shape::I32 => code.0 == 5,
-            Shape::I64 => code.0 == 6,
+            // Numbers of any width are stored alike; some writers take another one.
+            Shape::I16 | Shape::I32 | Shape::I64 => matches!(code.0, 4..=6),
             Shape::Double => code.0 == 7,
             Shape::Binary => code.0 == 8,
             Shape::List(_) => code.0 == 9,
@@ -70,10 +69,18 @@ impl Shape {
         }
     }
 
-    /// What the field of this number is.
-    fn field(self, number: i64) -> Shape {
-        let Shape::Struct(fields) = self else { return Shape::Any };
-        fields.iter().find(|(id, _)| *id == number).map_or(Shape::Any, |(_, shape)| *shape)
+    fn holds(self, number: i64) -> bool {
+        match self {
+            Shape::I16 => i16::try_from(number).is_ok(),
+            Shape::I32 => i32::try_from(number).is_ok(),
+            _ => true,
+        }
+    }
+
+    /// What the field of this number is, if the structure has it.
+    fn field(self, number: i64) -> Option<Shape> {
+        let Shape::Struct(fields) = self else { return None };
+        fields.iter().find(|(id, _)| *id == number).map(|(_, shape)| *shape)
     }
 
     fn item(self) -> Shape {
@@ -149,6 +156,15 @@ pub(super) fn list_header(cursor: &mut Cursor<'_>) -> Result<(Code, u64)> {
     Ok((Code(byte & 0x0f), count))
 }
 
+/// Calls `visit` with the place of each struct of a list, and the id and type of each of its fields.
+pub(super) fn structs(
+    cursor: &mut Cursor<'_>,
+    mut visit: impl FnMut(u64, i64, Code, &mut Cursor<'_>) -> Result<()>,
+) -> Result<()> {
+    let (_, count) = list_header(cursor)?;
+    (0..count).try_for_each(|place| fields(cursor, |id, code, cursor| visit(place, id, code, cursor)))
+}
+
 fn walk(shape: Shape, code: Code, cursor: &mut Cursor<'_>, depth: u32, elements: &mut u64) -> Result<()> {
     let at = cursor.offset();
     if depth > MAX_DEPTH {
@@ -163,7 +179,13 @@ fn walk(shape: Shape, code: Code, cursor: &mut Cursor<'_>, depth: u32, elements:
     match code.0 {
         1 | 2 => Ok(()),
         3 => cursor.skip(1),
-        4..=6 => varint(cursor).map(drop),
+        4..=6 => {
+            let number = zigzag(cursor)?;
+            match shape.holds(number) {
+                true => Ok(()),
+                false => Err(Error::malformed(shape.name(), number).at(at).rule("thrift")),
+            }
+        }
         7 => cursor.skip(8),
         8 => {
             let len = varint(cursor)?;
@@ -174,13 +196,58 @@ fn walk(shape: Shape, code: Code, cursor: &mut Cursor<'_>, depth: u32, elements:
             *elements = elements.saturating_add(count);
             match (count, item) {
                 (0, _) => Ok(()),
-                (_, Code::TRUE | Code::FALSE) if shape.item().fits(item) => cursor.skip(count),
-                _ => (0..count).try_for_each(|_| walk(shape.item(), item, cursor, depth + 1, elements)),
+                (_, Code::TRUE | Code::FALSE) if matches!(shape.item(), Shape::Bool) => cursor.skip(count),
+                _ => (0..count).try_for_each(|_| walk_item(shape.item(), item, cursor, depth, elements)),
             }
         }
-        12 => fields(cursor, |id, code, cursor| walk(shape.field(id), code, cursor, depth + 1, elements)),
+        11 => {
+            let count = varint(cursor)?;
+            cursor.check_count(count, 1)?;
+            *elements = elements.saturating_add(count);
+            if count == 0 {
+                return Ok(());
+            }
+            let codes = cursor.u8()?;
+            (0..count).try_for_each(|_| {
+                walk_item(Shape::Any, Code(codes >> 4), cursor, depth, elements)?;
+                walk_item(Shape::Any, Code(codes & 0x0f), cursor, depth, elements)
+            })
+        }
+        12 => {
+            let mut seen = 0u32;
+            fields(cursor, |id, code, cursor| {
+                let Some(shape) = shape.field(id) else {
+                    return walk(Shape::Any, code, cursor, depth + 1, elements);
+                };
+                // Known numbers are below 32.
+                let bit = 1 << (id & 31);
+                if seen & bit > 0 {
+                    let error = Error::malformed(format_args!("field {id} once"), "it twice");
+                    return Err(error.at(cursor.offset()).rule("thrift"));
+                }
+                seen |= bit;
+                walk(shape, code, cursor, depth + 1, elements)
+            })
+        }
+        13 => cursor.skip(16),
         other => Err(Error::malformed("a type code of thrift", other).at(at).rule("thrift")),
     }
+}
+
+/// An element of a list, or a key or value of a map. The `parquet` crate takes no byte for a bool that it passes over, where each has
+/// one.
+fn walk_item(
+    shape: Shape,
+    code: Code,
+    cursor: &mut Cursor<'_>,
+    depth: u32,
+    elements: &mut u64,
+) -> Result<()> {
+    if matches!(code, Code::TRUE | Code::FALSE) && shape.fits(code) {
+        let what = "a list or map of bools in a field that Parquet does not define";
+        return Err(Error::unsupported(what).at(cursor.offset()));
+    }
+    walk(shape, code, cursor, depth + 1, elements)
 }
 
 /// Walks a whole structure at the cursor; errs if it is broken.

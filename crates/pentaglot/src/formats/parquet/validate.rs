@@ -3,7 +3,7 @@
 use arrow_array::Array;
 use parquet::file::metadata::ColumnChunkMetaData;
 
-use super::layout::{Pages, check_value_count};
+use super::layout::check_value_count;
 use super::page_header::PageHeader;
 use super::read::Store;
 use super::shapes::{COLUMN_INDEX, OFFSET_INDEX};
@@ -34,7 +34,7 @@ pub(super) fn store(store: &Store, findings: &mut Findings) -> Result<()> {
             let place =
                 |error: Error| error.field(column.column_path().string()).index(leaf as u64).field("columns");
             let place = |error: Error| place(error).index(index as u64).field("row_group");
-            report(findings, check_chunk(store, column).map_err(place))?;
+            report(findings, check_chunk(store, column, index, leaf).map_err(place))?;
             report(findings, check_index(store, column).map_err(place))?;
         }
         // What is known to be broken need not be decoded to say so again.
@@ -50,10 +50,10 @@ pub(super) fn store(store: &Store, findings: &mut Findings) -> Result<()> {
 }
 
 /// The pages of a chunk: their order, checksums and counts.
-fn check_chunk(store: &Store, column: &ColumnChunkMetaData) -> Result<()> {
+fn check_chunk(store: &Store, column: &ColumnChunkMetaData, group: usize, leaf: usize) -> Result<()> {
     let (mut values, mut unpacked) = (0u64, 0u64);
     let (mut data_seen, mut first_data) = (false, None);
-    for (index, page) in Pages::new(&store.chunks, column).enumerate() {
+    for (index, page) in store.footer.pages(&store.chunks, group, leaf)?.enumerate() {
         let place = |error: Error| error.index(index as u64).field("page");
         let page = page.map_err(place)?;
         let header = page.header;

@@ -52,6 +52,7 @@ fn a_field_of_another_type_is_malformed() {
     let schema = schema(&[group(1), leaf()]);
     // For the crate, the number is the header of a list with 2^31 - 1 row groups.
     let number = b"\x16\xfc\xff\xff\xff\x07";
+    let twice = [NO_GROUPS, b"\x09\x08\x0c"].concat();
     // The name of an element as a number, within the schema.
     let name = [b"\x19\x2c".as_slice(), &group(1), b"\x15\x04\x25\0\x15\x01x\0"].concat();
     for (fields, expected) in [
@@ -60,7 +61,9 @@ fn a_field_of_another_type_is_malformed() {
         ([VERSION, b"\x1c\0", NO_ROWS, NO_GROUPS], "a list"),
         ([VERSION, b"\x19\x25\x02\x02", NO_ROWS, NO_GROUPS], "a struct"),
         ([VERSION, &name, NO_ROWS, NO_GROUPS], "a binary"),
-        ([VERSION, &schema, b"\x15\0", NO_GROUPS], "an i64"),
+        ([VERSION, &schema, b"\x18\0", NO_GROUPS], "an i64"),
+        ([b"\x16\xfe\xff\xff\xff\x1f", &schema, NO_ROWS, NO_GROUPS], "an i32"),
+        ([VERSION, &schema, NO_ROWS, &twice], "field 4 once"),
     ] {
         let error = open(&fields).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Malformed);
@@ -69,10 +72,56 @@ fn a_field_of_another_type_is_malformed() {
     }
 }
 
+/// For the crate, the bools of a field that it passes over take no bytes: what is in them would be fields, unchecked.
+#[test]
+fn bools_that_hide_fields_are_refused() {
+    let elements = schema(&[group(1), leaf()]);
+    let hidden = b"\x19\xfc\xff\xff\xff\x07";
+    let list = [b"\xc9\x61".as_slice(), hidden].concat();
+    let map = [b"\xcb\x03\x11".as_slice(), hidden].concat();
+    let nested = [b"\xc9\x19\x61".as_slice(), hidden].concat();
+    // An unknown member of a logical type.
+    let element = [b"\x15\x04\x25\0\x18\x01x\x6c\x0c\x32\x19\x61".as_slice(), hidden, b"\0\0\0"].concat();
+    let member = schema(&[group(1), element]);
+    for (elements, more) in [(&elements, list), (&elements, map), (&elements, nested), (&member, Vec::new())]
+    {
+        let error = open(&[VERSION, elements, NO_ROWS, NO_GROUPS, &more]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("bools"), "{error}");
+    }
+}
+
+#[test]
+fn unknown_fields_of_every_type_are_passed_over() {
+    let schema = schema(&[group(1), leaf()]);
+    let uuid = [b"\xcd".as_slice(), &[7; 16]].concat();
+    for field in [
+        b"\xc1".as_slice(),
+        b"\xc3\x07",
+        b"\xc6\x07",
+        b"\xc7\0\0\0\0\0\0\0\0",
+        b"\xc8\x02hi",
+        b"\xc9\x25\x02\x04",
+        b"\xc9\x02",
+        b"\xcb\0",
+        b"\xcb\x01\x58\x02\x02hi",
+        b"\xcc\x11\0",
+        &uuid,
+    ] {
+        open(&[VERSION, &schema, NO_ROWS, NO_GROUPS, field]).unwrap();
+    }
+}
+
 #[test]
 fn elements_have_no_more_children_than_there_are() {
-    for children in [i32::MAX, 2, -1] {
-        let error = open(&[VERSION, &schema(&[group(children), leaf()]), NO_ROWS, NO_GROUPS]).unwrap_err();
+    for elements in [
+        vec![group(i32::MAX), leaf()],
+        vec![group(2), leaf()],
+        vec![group(-1), leaf()],
+        vec![group(2), group(2), leaf(), leaf()],
+        vec![group(2), leaf(), group(1)],
+    ] {
+        let error = open(&[VERSION, &schema(&elements), NO_ROWS, NO_GROUPS]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Malformed);
         assert!(error.to_string().contains("children"), "{error}");
     }
