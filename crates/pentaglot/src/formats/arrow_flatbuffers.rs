@@ -8,16 +8,18 @@ use flatbuffers::{InvalidFlatbuffer, VerifierOptions};
 use crate::error::{Context, Error, Result};
 use crate::limits::Limits;
 
-/// Limits of the flatbuffer verifier: types as deep as `max_depth` allows (a field and its type per level).
-pub(crate) fn verifier_options(limits: &Limits) -> VerifierOptions {
+/// Limits of the flatbuffer verifier for so many bytes: types as deep as `max_depth` allows (a field and its type per level), and
+/// parts that are shared, each of which is copied, a few times at the most.
+pub(crate) fn verifier_options(bytes: usize, limits: &Limits) -> VerifierOptions {
     let max_depth =
         usize::try_from(limits.max_depth).unwrap_or(usize::MAX).saturating_mul(2).saturating_add(16);
-    VerifierOptions { max_depth, max_tables: 4_000_000, ..VerifierOptions::default() }
+    let max_apparent_size = bytes.saturating_mul(16);
+    VerifierOptions { max_depth, max_apparent_size, max_tables: 4_000_000, ..VerifierOptions::default() }
 }
 
 /// The message in `bytes`, verified.
 pub(crate) fn message<'a>(bytes: &'a [u8], limits: &Limits) -> Result<arrow_ipc::Message<'a>> {
-    arrow_ipc::root_as_message_with_opts(&verifier_options(limits), bytes)
+    arrow_ipc::root_as_message_with_opts(&verifier_options(bytes.len(), limits), bytes)
         .map_err(|error| damaged("a message", &error))
 }
 

@@ -305,7 +305,7 @@ impl Footer {
     }
 
     fn parse(offset: u64, flatbuffer: &[u8], limits: &Limits) -> Result<Footer> {
-        let options = arrow_flatbuffers::verifier_options(limits);
+        let options = arrow_flatbuffers::verifier_options(flatbuffer.len(), limits);
         let footer = arrow_ipc::root_as_footer_with_opts(&options, flatbuffer)
             .map_err(|error| arrow_flatbuffers::damaged("a footer", &error))?;
         let version = footer.version();

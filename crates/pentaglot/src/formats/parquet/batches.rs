@@ -13,7 +13,7 @@ use super::group_rows::{GroupRows, Part};
 use super::layout::Chunks;
 use super::read::Store;
 use crate::control::Ahead;
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::hub::{Columns, rows};
 use crate::limits::OVERLAP_BUDGET;
 
@@ -153,10 +153,18 @@ impl Batches {
                     open.to_begin -= 1;
                     self.begun += 1;
                 }
-                _ => match self.open_next().transpose() {
-                    Some(open) => self.open.push_back(open),
-                    None => break,
-                },
+                _ => {
+                    let place = (self.group, self.position);
+                    match self.open_next().transpose() {
+                        // There is room for it when the rows before it have been given out.
+                        Some(Err(error)) if error.kind() == ErrorKind::Limit && !self.open.is_empty() => {
+                            (self.group, self.position) = place;
+                            break;
+                        }
+                        Some(open) => self.open.push_back(open),
+                        None => break,
+                    }
+                }
             }
         }
         Ok(())

@@ -42,12 +42,12 @@ pub(super) fn longest_value(
     chunks.guarded(|| {
         let mut pages =
             SerializedPageReader::new(Arc::new(chunks.clone()), column, 0, None).map_err(from_parquet)?;
-        match pages.get_next_page().map_err(from_parquet)? {
-            Some(DecodedPage::DictionaryPage {
+        match pages.get_next_page() {
+            Ok(Some(DecodedPage::DictionaryPage {
                 buf,
                 encoding: Encoding::PLAIN | Encoding::PLAIN_DICTIONARY,
                 ..
-            }) => Ok(longest_plain(&buf).unwrap_or(unpacked)),
+            })) => Ok(longest_plain(&buf).unwrap_or(unpacked)),
             // Reading the rows says what is wrong with it.
             _ => Ok(unpacked),
         }

@@ -10,19 +10,13 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
 };
-use parquet::basic::Encoding;
-use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
-use super::dictionary::value_width;
+use super::batch_size::Sizes;
 use super::layout::{Chunks, from_parquet};
 use super::read::Store;
 use crate::control::{Ahead, Chain};
 use crate::error::{Error, Result};
 use crate::hub::rows;
-
-/// The approximate bytes of a batch, as the footer counts them.
-const BATCH_BYTES: u64 = 16 << 20;
-pub(super) const MOST_BATCH_ROWS: u64 = 64 << 10;
 
 /// How many lanes there are at the most. With any number of threads there are as many, so that an error has the same text.
 const MOST_LANES: usize = 64;
@@ -124,16 +118,15 @@ impl Store {
         let masks = self.lanes(columns);
         let pages = |mask: &ProjectionMask| self.check_pages(metadata.metadata(), index, mask, &range);
         let checked = self.control.map(masks.iter().collect(), pages)?;
-        let longest = checked.into_iter().collect::<Result<Vec<Vec<_>>>>()?.concat();
-        let rows = match batch_rows {
-            0 => self.own_batch_rows(group, longest.iter().map(|(_, longest)| *longest).max().unwrap_or(0)),
-            most => most as u64,
-        };
+        let chunks = checked.into_iter().collect::<Result<Vec<_>>>()?.concat();
+        let fields = columns.iter().filter_map(|column| self.stored_schema().fields().get(*column));
+        let types = fields.map(|field| field.data_type());
+        let mut sizes = Sizes::new(chunks, types, self.chunks.budget.limits());
+        let count = |size| self.count_row_values(metadata.metadata(), index, &range, size);
+        self.control.map(sizes.unknown_rows(), count)?.into_iter().collect::<Result<()>>()?;
+        let rows = sizes.batch_rows(batch_rows)?;
         let rows = rows.min(range.end - range.start).max(1);
-        let most_bytes = |(leaf, longest): &(usize, u64)| {
-            group.columns().get(*leaf).map_or(0, |column| most_bytes(column, *longest, rows))
-        };
-        let most_bytes = longest.iter().map(most_bytes).fold(0, u64::saturating_add);
+        let most_bytes = sizes.most_bytes(rows);
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let rows = size(rows);
         let selected = || std::iter::once(size(range.start)..size(range.end));
@@ -182,27 +175,4 @@ impl Store {
         })?;
         Ok(Decoder { chunks, reader: Some(reader) })
     }
-
-    /// How many rows make a batch of a sensible size, also if every value is the longest of its dictionary.
-    fn own_batch_rows(&self, group: &RowGroupMetaData, longest: u64) -> u64 {
-        let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
-        let bytes = u64::try_from(group.total_byte_size()).unwrap_or(0) / rows;
-        let by_size = (self.chunks.budget.batch_bytes(BATCH_BYTES) / bytes.max(1)).clamp(1, MOST_BATCH_ROWS);
-        let safe = self.chunks.budget.limits().max_alloc / 4 / longest.max(1);
-        by_size.min(safe.max(64))
-    }
-}
-
-/// The most bytes that so many values of a column take in memory.
-fn most_bytes(column: &ColumnChunkMetaData, longest: u64, rows: u64) -> u64 {
-    // Each value may repeat the beginning of the one before it.
-    if column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
-        return u64::MAX;
-    }
-    let number = |count: i64| u64::try_from(count).unwrap_or(0);
-    let is_flat = column.column_descr().max_rep_level() == 0;
-    let values = if is_flat { rows } else { number(column.num_values()) };
-    // Offsets, the bits of nulls, and types of Arrow that are wider than those of the file.
-    let value = longest.max(value_width(column).unwrap_or(0)).saturating_add(16);
-    values.saturating_mul(value).saturating_add(number(column.uncompressed_size()))
 }

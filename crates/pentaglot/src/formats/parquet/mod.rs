@@ -21,6 +21,7 @@
 //!
 //! Row groups close at 64 MiB. Page headers are looked at before the `parquet` crate unpacks a page.
 
+mod batch_size;
 mod batches;
 mod dictionary;
 mod footer;
@@ -32,6 +33,7 @@ mod page_checks;
 mod page_header;
 mod read;
 mod row_groups;
+mod row_values;
 mod schema;
 mod shapes;
 mod statistics;

@@ -7,40 +7,45 @@ use parquet::arrow::ProjectionMask;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
 
+use super::batch_size::{ChunkSize, MOST_BATCH_ROWS, most_batch_bytes};
 use super::dictionary::longest_value;
-use super::group_rows::MOST_BATCH_ROWS;
 use super::layout::{Chunks, Page, check_value_count};
 use super::page_header::PageHeader;
 use super::read::Store;
+use super::row_values::most_row_values;
 use crate::error::{Error, Result};
 
 /// Dictionaries of so many bytes are not read to learn how long their values are.
 const SMALL_DICTIONARY: u64 = 256;
 
 impl Store {
-    /// Looks at the header of every page that will be decoded; gives, for each column that is stored, the most bytes of a value in
-    /// its dictionary.
+    /// Looks at the header of every page that will be decoded.
     pub(super) fn check_pages(
         &self,
         metadata: &ParquetMetaData,
         group: usize,
         mask: &ProjectionMask,
         range: &Range<u64>,
-    ) -> Result<Vec<(usize, u64)>> {
+    ) -> Result<Vec<ChunkSize>> {
         let chunks = self.chunks.apart();
         let columns = metadata.row_groups().get(group).map_or(0, |group| group.num_columns());
-        let wanted = (0..columns).filter(|leaf| mask.leaf_included(*leaf));
-        let check = |leaf| match self.check_column(&chunks, metadata, group, leaf, range) {
-            Ok(longest) => Ok((leaf, longest)),
-            Err(error) => {
-                let column =
-                    self.footer.metadata.row_groups().get(group).and_then(|group| group.columns().get(leaf));
-                let name = column.map_or_else(String::new, |column| column.column_path().string());
-                let error = error.field(name).index(leaf as u64).field("columns");
-                Err(error.index(group as u64).field("row_group"))
-            }
+        let wanted: Vec<usize> = (0..columns).filter(|leaf| mask.leaf_included(*leaf)).collect();
+        // Where reads are costly nothing is decoded ahead, and a rough bound will do.
+        let enough = most_batch_bytes(chunks.budget.limits()) / MOST_BATCH_ROWS / (columns as u64).max(1);
+        let enough = if chunks.source.is_costly() { enough } else { enough.min(SMALL_DICTIONARY) };
+        let check = |leaf: &usize| {
+            let size = self.check_column(&chunks, metadata, group, *leaf, range, enough);
+            size.map_err(|error| self.in_column(error, group, *leaf))
         };
-        wanted.map(check).collect()
+        wanted.iter().map(check).collect()
+    }
+
+    /// Says where an error is.
+    fn in_column(&self, error: Error, group: usize, leaf: usize) -> Error {
+        let column = self.footer.metadata.row_groups().get(group).and_then(|group| group.columns().get(leaf));
+        let name = column.map_or_else(String::new, |column| column.column_path().string());
+        let error = error.field(name).index(leaf as u64).field("columns");
+        error.index(group as u64).field("row_group")
     }
 
     fn check_column(
@@ -50,34 +55,31 @@ impl Store {
         group: usize,
         leaf: usize,
         range: &Range<u64>,
-    ) -> Result<u64> {
+        enough: u64,
+    ) -> Result<ChunkSize> {
         let mut pages = self.footer.pages(chunks, group, leaf)?;
         let column = pages.column();
-        // Where reads are costly nothing is decoded ahead, and a rough bound will do.
-        let enough = chunks.budget.limits().max_alloc / 4 / MOST_BATCH_ROWS;
-        let enough = if chunks.source.is_costly() { enough } else { enough.min(SMALL_DICTIONARY) };
+        let total = metadata.row_groups().get(group).map_or(0, |group| group.num_rows());
         let mut empty = EmptyPages::default();
-        let locations = metadata.offset_index().and_then(|index| index.get(group)?.get(leaf));
-        let Some(locations) = locations.map(|index| index.page_locations().as_slice()) else {
+        let Some(locations) = page_locations(metadata, group, leaf) else {
+            let mut size = ChunkSize::new(leaf, column, u64::try_from(total).unwrap_or(0));
             // A page whose kind is wrong is skipped by the decoder, which then gives too few values.
-            let (mut values, mut longest) = (0u64, 0);
             for page in &mut pages {
                 let page = page?;
                 empty.check(&page)?;
                 if page.header.kind == PageHeader::DICTIONARY {
-                    longest = longest.max(longest_value(chunks, column, &page, enough)?);
+                    size.longest = size.longest.max(longest_value(chunks, column, &page, enough)?);
                 } else if page.header.is_data() {
-                    values = values.saturating_add(page.header.value_count);
+                    size.add(&page);
                 }
             }
-            check_value_count(column, values)?;
-            if empty.run > 0 && values > 0 && column.column_descr().max_rep_level() > 0 {
+            check_value_count(column, size.values)?;
+            if empty.run > 0 && size.values > 0 && column.column_descr().max_rep_level() > 0 {
                 let what = "a page without values at the end of a column with lists";
                 return Err(Error::unsupported(what).at(column.byte_range().0));
             }
-            return Ok(longest);
+            return Ok(size);
         };
-        let total = metadata.row_groups().get(group).map_or(0, |group| group.num_rows());
         let row = |index: usize| first_row(locations, index, total);
         let (start, len) = column.byte_range();
         // The dictionary and the pages up to the last that is wanted, if they begin the chunk.
@@ -87,19 +89,57 @@ impl Store {
             let end = locations.get(next + 1).and_then(|page| u64::try_from(page.offset).ok());
             chunks.source.prefetch(start..end.unwrap_or(start + len))?;
         }
+        let wanted = wanted_pages(locations, range, total);
+        let mut size = ChunkSize::new(leaf, column, row(wanted.end).saturating_sub(row(wanted.start)));
         let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
         let has_dictionary = len > 0 && first != Some(start);
-        let longest = match has_dictionary {
-            true => longest_value(chunks, column, &pages.page(start)?, enough)?,
-            false => 0,
-        };
-        for (index, location) in locations.iter().enumerate() {
-            if row(index) < range.end && row(index + 1) > range.start {
-                empty.check(&pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX))?)?;
+        if has_dictionary {
+            size.longest = longest_value(chunks, column, &pages.page(start)?, enough)?;
+        }
+        for location in locations.get(wanted).unwrap_or_default() {
+            let page = pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX))?;
+            empty.check(&page)?;
+            if page.header.is_data() {
+                size.add(&page);
             }
         }
-        Ok(longest)
+        Ok(size)
     }
+
+    /// Counts the values of the rows in a column with lists, whose pages have been checked.
+    pub(super) fn count_row_values(
+        &self,
+        metadata: &ParquetMetaData,
+        group: usize,
+        range: &Range<u64>,
+        size: &mut ChunkSize,
+    ) -> Result<()> {
+        let chunks = self.chunks.apart();
+        let column = self.footer.pages(&chunks, group, size.leaf)?.column();
+        let total = metadata.row_groups().get(group).map_or(0, |group| group.num_rows());
+        let locations = page_locations(metadata, group, size.leaf);
+        // The pages begin before the rows that are wanted, and end after them.
+        let rows = if locations.is_some() { u64::MAX } else { range.end };
+        let locations =
+            locations.map(|all| all.get(wanted_pages(all, range, total)).unwrap_or_default().to_vec());
+        let total = usize::try_from(total).unwrap_or(0);
+        let found = most_row_values(&chunks, column, locations, total, rows);
+        size.row_values = found.map_err(|error| self.in_column(error, group, size.leaf))?.max(1);
+        Ok(())
+    }
+}
+
+fn page_locations(metadata: &ParquetMetaData, group: usize, leaf: usize) -> Option<&[PageLocation]> {
+    let index = metadata.offset_index().and_then(|index| index.get(group)?.get(leaf));
+    index.map(|index| index.page_locations().as_slice())
+}
+
+/// The pages that have rows of `range`.
+fn wanted_pages(locations: &[PageLocation], range: &Range<u64>, total: i64) -> Range<usize> {
+    let row = |index: usize| first_row(locations, index, total);
+    let is_wanted = |index: &usize| row(*index) < range.end && row(*index + 1) > range.start;
+    let first = (0..locations.len()).find(is_wanted).unwrap_or(locations.len());
+    first..(first..locations.len()).rev().find(is_wanted).map_or(first, |last| last + 1)
 }
 
 /// The first row of a page, or the number of rows after the last page.

@@ -88,7 +88,7 @@ impl Shape {
     }
 }
 
-fn varint(cursor: &mut Cursor<'_>) -> Result<u64> {
+pub(super) fn varint(cursor: &mut Cursor<'_>) -> Result<u64> {
     let start = cursor.offset();
     let mut value = 0u64;
     for shift in (0..70).step_by(7) {

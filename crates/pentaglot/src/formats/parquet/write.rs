@@ -20,7 +20,7 @@ use crate::error::{Context, Error, Result};
 use crate::formats::{OptionMap, WriteOptions, WritePlan, Writer, Written, planned, relaxed};
 use crate::hub::relax::Rules;
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, LossKind, Plan, Verdict};
+use crate::hub::{Effect, LossKind, Plan, Verdict, batch_bytes};
 use crate::limits::Budget;
 use crate::sink::Sink;
 
@@ -185,7 +185,7 @@ impl ParquetWriter {
         }
         self.levels.add(rows)?;
         let first = self.rows - rows.num_rows() as u64;
-        let bytes = rows.get_array_memory_size().max(1);
+        let bytes = batch_bytes(rows).max(1);
         let step = (rows.num_rows().saturating_mul(SLICE_BYTES) / bytes).clamp(1, rows.num_rows().max(1));
         for start in (0..rows.num_rows()).step_by(step) {
             let slice = rows.slice(start, step.min(rows.num_rows() - start));

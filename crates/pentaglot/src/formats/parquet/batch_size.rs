@@ -1,0 +1,180 @@
+//! How many rows make a batch: so many that it has a sensible size, also if every value is the longest that its column may have.
+
+use arrow_schema::DataType;
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use super::dictionary::value_width;
+use super::layout::Page;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// The approximate bytes of a batch, as the pages count them.
+const BATCH_BYTES: u64 = 16 << 20;
+pub(super) const MOST_BATCH_ROWS: u64 = 64 << 10;
+
+/// What a value may take in addition to its bytes: an offset, a bit for null, levels, a type of Arrow that is wider than that of the file.
+const MORE_BYTES: u64 = 8;
+
+/// What a batch may take if all its values are as long as they may be. The `parquet` crate makes no batch of texts with more than 2 GiB.
+pub(super) fn most_batch_bytes(limits: &Limits) -> u64 {
+    (limits.max_alloc / 4).min(1 << 30)
+}
+
+/// What is known of the pages of a column chunk that are read.
+#[derive(Debug, Clone)]
+pub(super) struct ChunkSize {
+    /// Where the chunk is among those of its row group.
+    pub leaf: usize,
+    /// The bytes of each value, if all have as many.
+    width: Option<u64>,
+    /// How many rows the pages have.
+    rows: u64,
+    /// The values and nulls of the pages.
+    pub values: u64,
+    /// The bytes of the pages, not packed.
+    unpacked_bytes: u64,
+    /// How many byte strings may be longer than what is in their page: those of dictionaries, and those that begin like the one before.
+    repeated: u64,
+    /// The most bytes of such a byte string.
+    pub longest: u64,
+    /// The most values of a row.
+    pub row_values: u64,
+}
+
+impl ChunkSize {
+    pub(super) fn new(leaf: usize, column: &ColumnChunkMetaData, rows: u64) -> Self {
+        let row_values = if has_lists(column) { u64::MAX } else { 1 };
+        let width = value_width(column);
+        ChunkSize { leaf, width, rows, values: 0, unpacked_bytes: 0, repeated: 0, longest: 0, row_values }
+    }
+
+    /// Counts a page with values.
+    pub(super) fn add(&mut self, page: &Page) {
+        let header = &page.header;
+        self.values = self.values.saturating_add(header.value_count);
+        self.unpacked_bytes = self.unpacked_bytes.saturating_add(header.unpacked_bytes);
+        // PLAIN, DELTA_LENGTH_BYTE_ARRAY and BYTE_STREAM_SPLIT have all bytes of each value.
+        if !matches!(header.encoding, 0 | 6 | 9) {
+            self.repeated = self.repeated.saturating_add(header.value_count);
+        }
+        // DELTA_BYTE_ARRAY: a byte string may begin like the one before.
+        if header.encoding == 7 {
+            self.longest = self.longest.max(header.unpacked_bytes);
+        }
+    }
+
+    /// The most bytes of so many rows, without those that are in the pages as they are.
+    fn most_bytes(&self, rows: u64) -> u64 {
+        let values = self.values.min(rows.saturating_mul(self.row_values));
+        let longer = if self.width.is_some() { 0 } else { values.min(self.repeated) };
+        let width = self.width.unwrap_or(0).saturating_add(MORE_BYTES);
+        values.saturating_mul(width).saturating_add(longer.saturating_mul(self.longest))
+    }
+
+    /// The most bytes of all its rows.
+    fn all_bytes(&self) -> u64 {
+        self.most_bytes(u64::MAX)
+    }
+}
+
+fn has_lists(column: &ColumnChunkMetaData) -> bool {
+    column.column_descr().max_rep_level() > 0
+}
+
+/// The sizes of the columns that are read.
+pub(super) struct Sizes {
+    pub chunks: Vec<ChunkSize>,
+    /// The bytes that a row takes besides its values.
+    padding: u64,
+    limits: Limits,
+}
+
+impl Sizes {
+    /// `types` are those of the columns.
+    pub(super) fn new<'t>(
+        chunks: Vec<ChunkSize>,
+        types: impl Iterator<Item = &'t DataType>,
+        limits: &Limits,
+    ) -> Self {
+        let padding = types.map(padding_bytes).fold(0, u64::saturating_add);
+        Sizes { chunks, padding, limits: limits.clone() }
+    }
+
+    /// The columns with lists whose rows must be counted: one of them might have all values, and there are too many for that.
+    pub(super) fn unknown_rows(&mut self) -> Vec<&mut ChunkSize> {
+        let most = most_batch_bytes(&self.limits);
+        let lists = self.chunks.iter_mut().filter(|chunk| chunk.row_values > 1);
+        let mut lists: Vec<_> = lists.collect();
+        let all = lists.iter().map(|chunk| chunk.all_bytes()).fold(0, u64::saturating_add);
+        let share = if all > most { most / 2 / (lists.len() as u64).max(1) } else { u64::MAX };
+        lists.retain(|chunk| chunk.all_bytes() > share);
+        lists
+    }
+
+    /// The rows of a batch, at most `asked` unless that is 0.
+    pub(super) fn batch_rows(&self, asked: usize) -> Result<u64> {
+        let max_alloc = self.limits.max_alloc;
+        if self.batch_bytes(1) > max_alloc {
+            let needed = format_args!(
+                "{} bytes for a row whose values are as long as they may be",
+                self.batch_bytes(1)
+            );
+            return Err(Error::limit("max-alloc", max_alloc, needed));
+        }
+        let of_row = |chunk: &ChunkSize| chunk.unpacked_bytes / chunk.rows.max(1);
+        let row_bytes = self.chunks.iter().map(of_row).fold(0, u64::saturating_add).max(self.padding).max(1);
+        let usual = self.limits.budget().batch_bytes(BATCH_BYTES) / row_bytes;
+        let wanted = if asked == 0 { usual.clamp(1, MOST_BATCH_ROWS) } else { asked as u64 };
+        let (mut rows, mut most) = (1, wanted);
+        while rows < most {
+            let middle = most - (most - rows) / 2;
+            if self.batch_bytes(middle) <= most_batch_bytes(&self.limits) {
+                rows = middle;
+            } else {
+                most = middle - 1;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The most bytes of a batch, without those that are in the pages as they are.
+    fn batch_bytes(&self, rows: u64) -> u64 {
+        let bytes = self.chunks.iter().map(|chunk| chunk.most_bytes(rows)).fold(0, u64::saturating_add);
+        bytes.saturating_add(rows.saturating_mul(self.padding))
+    }
+
+    /// The most bytes that a batch of so many rows takes in memory.
+    pub(super) fn most_bytes(&self, rows: u64) -> u64 {
+        let pages = self.chunks.iter().map(|chunk| chunk.unpacked_bytes).fold(0, u64::saturating_add);
+        self.batch_bytes(rows).saturating_add(pages)
+    }
+}
+
+/// The bytes that a missing list of fixed size takes in a row.
+fn padding_bytes(data_type: &DataType) -> u64 {
+    let size = |size: &i32| u64::try_from(*size).unwrap_or(0);
+    match data_type {
+        DataType::FixedSizeList(item, count) => size(count).saturating_mul(item_bytes(item.data_type())),
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| padding_bytes(field.data_type())).fold(0, u64::saturating_add)
+        }
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::Map(item, _) => padding_bytes(item.data_type()),
+        _ => 0,
+    }
+}
+
+/// The bytes of a missing item of such a list.
+fn item_bytes(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::FixedSizeList(_, _) => padding_bytes(data_type),
+        DataType::FixedSizeBinary(size) => u64::try_from(*size).unwrap_or(0),
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| item_bytes(field.data_type())).fold(0, u64::saturating_add)
+        }
+        other => other.primitive_width().map_or(8, |width| width as u64),
+    }
+}
