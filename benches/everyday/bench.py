@@ -5,7 +5,7 @@
     bench.py report --out FOLDER                                                         writes RESULTS.md and plots/*.svg again from results.json
 
 The data is made from seeds. Each round runs all programs, with two threads and with one, one after the other, so that a slow moment of the machine meets
-all of them; a figure is the median of the rounds. The start of Python and its imports are not counted, that of the command is.
+all of them; a figure is the median of the rounds. The start of a program is not counted, nor are imports of Python.
 Times are given as wall time and as processor time (user and system), which other work on the machine disturbs less.
 `--records` names the figures that the benches written in Rust left (`harness`).
 """

@@ -6,14 +6,24 @@ READY = "ready\n"
 
 
 def measure(words, ready, folder=None):
-    """Wall seconds, processor seconds, those in the kernel among them, and peak MB of a process. `ready` is called right before its work
-    begins. A peer, which is a Python program, says when it has imported what it needs, and prints its own seconds (`clock`)."""
-    is_peer = words[0] == sys.executable
-    if not is_peer:
-        ready()
+    """Wall seconds, processor seconds, those in the kernel among them, and peak MB of a program's work. `ready` is called right before it
+    begins. What a program takes to start is not counted: a peer, which is a Python program, says when it has imported what it needs, and
+    prints its own seconds (`clock`); from those of the command what it takes to print its version is subtracted."""
+    if words[0] == sys.executable:
+        *_, peak, printed = watch(words, ready, folder)
+        return *map(float, printed.split()), peak
+    ready()
+    start = watch([words[0], "--version"])[:3]
+    *used, peak, _ = watch(words, folder=folder)
+    return *(max(seconds - of_start, 1e-4) for seconds, of_start in zip(used, start)), peak
+
+
+def watch(words, ready=None, folder=None):
+    """Wall seconds, processor seconds, those in the kernel, and peak MB of a process, from its start to its end, and what it prints.
+    One that waits until `ready` has been called prints `READY` first."""
     start = time.perf_counter()
-    process = subprocess.Popen(words, stdin=subprocess.PIPE if is_peer else None, stdout=subprocess.PIPE, text=True, cwd=folder)
-    if is_peer and process.stdout.readline() == READY:
+    process = subprocess.Popen(words, stdin=subprocess.PIPE if ready else None, stdout=subprocess.PIPE, text=True, cwd=folder)
+    if ready and process.stdout.readline() == READY:
         ready()
         process.stdin.write("go\n")
         process.stdin.flush()
@@ -31,9 +41,7 @@ def measure(words, ready, folder=None):
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, words))} ended with {process.returncode}")
-    if is_peer:
-        wall, cpu, kernel = map(float, process.stdout.read().split())
-    return wall, cpu, kernel, peak / 1024
+    return wall, cpu, kernel, peak / 1024, process.stdout.read()
 
 
 def wait(pid, seconds):

@@ -69,8 +69,8 @@ def sections(results):
     yield "# Measured"
     yield (
         "Written by `cargo xtask bench`; do not edit. The command against the Python API of the best of DuckDB, Polars and\n"
-        "pyarrow on the same files, data on disk on both sides. The start of the command is counted, that of Python and its\n"
-        "imports is not. A figure above 1: the command is faster. Pentaglot also syncs its output to the disk before it gets its name; the peers do not."
+        "pyarrow on the same files, data on disk on both sides. The start of a program is not counted, nor are imports of Python.\n"
+        "A figure above 1: the command is faster. Pentaglot also syncs its output to the disk before it gets its name; the peers do not."
     )
     yield table(
         ["conversion", "threads", "target", "wall time, of the best", "processor time, of the best"],
