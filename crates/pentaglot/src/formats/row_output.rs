@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 
 use crate::control::{Control, Spare};
 use crate::error::Result;
-use crate::hub::value_bytes;
+use crate::hub::batch_bytes;
 use crate::sink::Sink;
 use crate::source::Spool;
 
@@ -51,8 +51,7 @@ impl RowOutput {
         encode: impl Fn(Range<usize>, &mut Vec<u8>) -> Result<()> + Send + Sync,
     ) -> Result<()> {
         let count = rows.num_rows();
-        let bytes: usize = rows.columns().iter().map(|values| value_bytes(values)).sum();
-        let row_bytes = (bytes / count.max(1)).saturating_add(more_bytes).max(1);
+        let row_bytes = (batch_bytes(rows) / count.max(1)).saturating_add(more_bytes).max(1);
         let control = self.control.clone();
         let threads = if row_bytes < LARGE_ROW { control.threads() } else { 1 };
         let (most, least) = PIECE_ROWS;

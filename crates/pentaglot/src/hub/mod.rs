@@ -28,4 +28,4 @@ pub use plan::{Effect, FieldPlan, Plan, Verdict};
 pub use rows::Rows;
 pub use selection::Selection;
 pub use shape::{Form, Shape};
-pub(crate) use value_bytes::value_bytes;
+pub(crate) use value_bytes::{batch_bytes, value_bytes};

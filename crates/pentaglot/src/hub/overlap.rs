@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::Rows;
+use super::{Rows, batch_bytes};
 use crate::control::Control;
 use crate::error::Result;
 use crate::limits::{Budget, OVERLAP_BUDGET};
@@ -101,7 +101,7 @@ impl Sender {
             }
             drop(state);
             let Some(item) = rows.next() else { return };
-            let bytes = item.as_ref().map_or(0, RecordBatch::get_array_memory_size);
+            let bytes = item.as_ref().map_or(0, batch_bytes);
             let mut state = queue.lock();
             state.largest = state.largest.max(bytes);
             state.waiting_bytes += bytes;
@@ -134,7 +134,7 @@ impl Iterator for Overlapped {
         let mut state = self.queue.lock();
         loop {
             if let Some(item) = state.waiting.pop_front() {
-                let bytes = item.as_ref().map_or(0, RecordBatch::get_array_memory_size);
+                let bytes = item.as_ref().map_or(0, batch_bytes);
                 state.waiting_bytes = state.waiting_bytes.saturating_sub(bytes);
                 self.queue.changed.notify_all();
                 return Some(item);

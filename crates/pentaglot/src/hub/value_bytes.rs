@@ -1,8 +1,13 @@
-//! [`value_bytes`]: how much the values of an array take.
+//! [`value_bytes`], [`batch_bytes`]: how much values take.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, OffsetSizeTrait};
+use arrow_array::{Array, OffsetSizeTrait, RecordBatch};
 use arrow_schema::DataType;
+
+/// The bytes of the values of a batch.
+pub(crate) fn batch_bytes(rows: &RecordBatch) -> usize {
+    rows.columns().iter().map(|values| value_bytes(values)).sum()
+}
 
 /// The bytes of the values of an array. Of a slice only its own rows count, whatever its buffers hold besides.
 pub(crate) fn value_bytes(array: &dyn Array) -> usize {

@@ -132,8 +132,9 @@ impl RowHasher {
         self.hash_whole()?;
         let rows = self.rows;
         let columns = std::mem::take(&mut self.columns).into_par_iter();
-        let columns =
-            self.control.install(|| columns.map(|column| column.finish(rows)).collect::<Result<_>>())??;
+        let columns: Vec<Result<_>> =
+            self.control.install(|| columns.map(|column| column.finish(rows)).collect())?;
+        let columns = columns.into_iter().collect::<Result<_>>()?;
         Ok(Identity { shape: self.shape, rows, cols: self.cols, columns })
     }
 }
@@ -167,9 +168,10 @@ impl ColumnState {
         }
         let rest: Vec<Vec<ArrayRef>> = chunks.collect();
         let kind = self.kind;
-        self.chunks.append(
-            &mut rest.par_iter().map(|pieces| chunk::digest(pieces, kind)).collect::<Result<Vec<_>>>()?,
-        );
+        let digests: Vec<Result<_>> = rest.par_iter().map(|pieces| chunk::digest(pieces, kind)).collect();
+        for digest in digests {
+            self.chunks.push(digest?);
+        }
         if spool {
             let unfinished = self.unfinished.get_or_insert_with(|| Unfinished::new(kind, budget));
             for array in std::mem::take(&mut self.waiting) {

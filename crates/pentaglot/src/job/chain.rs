@@ -13,6 +13,7 @@ use crate::error::{Context, Error, Result};
 use crate::formats::{FormatInfo, Summary};
 use crate::hub::{Form, LossKinds, LossRecord, Rows, Selection, rows, shape};
 use crate::limits::Budget;
+use crate::source::Source;
 
 /// One of several inputs.
 pub(super) struct Input {
@@ -67,6 +68,8 @@ pub(super) struct Chain {
 
 struct Current {
     rows: Rows,
+    /// The bytes, if they are read to their end.
+    source: Option<Source>,
     format: &'static str,
     /// Rows that were read of this input.
     position: u64,
@@ -106,6 +109,8 @@ impl Chain {
             return Ok(Some(RecordBatch::new_empty(Arc::clone(&self.schema))));
         };
         let Some(batch) = current.rows.next() else {
+            let source = current.source.take();
+            source.map_or(Ok(()), |source| source.check_unchanged()).in_format(current.format)?;
             self.start = self.start.saturating_add(input.rows().unwrap_or(current.position));
             self.index += 1;
             self.current = None;
@@ -124,10 +129,14 @@ impl Chain {
         let opened = (input.open)()?;
         let format = opened.format.info().id;
         let own = &input.summary.schema;
-        if opened.document.summary().schema != *own {
+        // Where its rows are is computed with their number.
+        let now = opened.document.summary();
+        if now.schema != *own || now.rows != input.summary.rows {
             return Err(Error::usage("the file has changed since it was opened first"));
         }
         let mut wanted = self.range.start.saturating_sub(self.start)..self.range.end - self.start;
+        let is_to_the_end = wanted.end >= input.rows().unwrap_or(u64::MAX - self.start);
+        let source = is_to_the_end.then(|| opened.source.clone());
         let skip = if input.rows().is_some() { 0 } else { std::mem::take(&mut wanted.start) };
         let mut selection = opened.document.selection().with_batch_rows(self.batch_rows);
         let rows = if own == &input.reshape.schema {
@@ -158,7 +167,7 @@ impl Chain {
         } else {
             adapt::adapter(&rows.schema(), &self.schema).adapt(rows, LossKinds::NONE, LossRecord::default())
         };
-        Ok(Current { rows, format, position: 0, skip })
+        Ok(Current { rows, source, format, position: 0, skip })
     }
 
     /// The chosen columns as columns of one input: by name if inputs differ, and only those that it has.

@@ -210,13 +210,16 @@ impl StoredRows {
                 .flat_map(|(at, column)| column.needed(root, count).into_iter().map(move |chunk| (at, chunk)))
                 .collect();
             let read = |(at, chunk): &(usize, Chunk)| Ok((*at, index.chunk(&chunk.digest, budget)?));
-            let plain = needed.par_iter().map(read).collect::<Result<Vec<_>>>()?;
-            for (at, plain) in plain {
+            let plain = needed.par_iter().map(read).collect::<Vec<Result<_>>>();
+            for read in plain {
+                let (at, plain) = read?;
                 columns[at].waiting.push_back(plain);
                 columns[at].next += 1;
             }
             let decode = |column: &mut ColumnReader| column.read(root, count, *is_matrix, budget);
-            columns.par_iter_mut().map(decode).collect::<Result<Vec<_>>>()
+            let arrays = columns.par_iter_mut().map(decode).collect::<Vec<Result<_>>>();
+            // The first error, whichever came first.
+            arrays.into_iter().collect::<Result<Vec<_>>>()
         })??;
         self.left -= count as u64;
         Ok(Some(rows::batch(Arc::clone(&self.schema), arrays, count)?))

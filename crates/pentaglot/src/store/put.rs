@@ -66,9 +66,9 @@ impl Packer {
             let frame = pack::compress(&chunk.bytes)?;
             Ok::<_, Error>((*digest, chunk.bytes.len() as u32, frame))
         };
-        let frames: Vec<_> =
-            self.control.install(|| new.par_iter().map(compress).collect::<Result<_>>())??;
-        for (digest, plain, frame) in frames {
+        let frames: Vec<Result<_>> = self.control.install(|| new.par_iter().map(compress).collect())?;
+        for frame in frames {
+            let (digest, plain, frame) = frame?;
             self.push(digest, plain, &frame)?;
         }
         Ok(chunks)
@@ -236,8 +236,9 @@ fn step(packer: &mut Packer, columns: &mut [ColumnState], batches: &[RecordBatch
         }
         Ok(chunks)
     };
-    let cut: Vec<Vec<Plain>> =
-        packer.control.install(|| columns.par_iter_mut().enumerate().map(cut).collect::<Result<_>>())??;
+    let cut: Vec<Result<Vec<Plain>>> =
+        packer.control.install(|| columns.par_iter_mut().enumerate().map(cut).collect())?;
+    let cut: Vec<Vec<Plain>> = cut.into_iter().collect::<Result<_>>()?;
     let counts: Vec<usize> = cut.iter().map(Vec::len).collect();
     let mut stored = packer.store(cut.into_iter().flatten().collect())?.into_iter();
     for (column, count) in columns.iter_mut().zip(counts) {

@@ -10,7 +10,7 @@ use arrow_array::types::Int64Type;
 use super::conformance::collect;
 use super::costly::Costly;
 use crate::error::{Error, ErrorKind};
-use crate::job::{Conversion, ConvertOptions, OpenOptions, View, open_source};
+use crate::job::{Conversion, ConvertOptions, OpenOptions, View, open_all, open_source};
 use crate::registry::Registry;
 use crate::source::Source;
 
@@ -135,6 +135,68 @@ fn a_text_that_is_cut_while_it_is_read_is_an_error() {
     }
 }
 
+/// Gives the file another time of change, as if it had been written with bytes of the same length.
+fn touch(path: &std::path::Path) {
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(5)).unwrap();
+}
+
+#[test]
+fn every_one_of_several_files_must_stay_as_it_is() {
+    let registry = Registry::default();
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.csv", "b.csv", "c.csv"].map(|name| folder.path().join(name));
+    let names = paths.each_ref().map(|path| path.to_str().unwrap());
+    for (changed, rows, expected) in [
+        (None, None, false),
+        (Some(0), None, true),
+        (Some(1), None, true),
+        (Some(2), None, true),
+        (Some(2), Some(0..2000), false),
+    ] {
+        paths.iter().for_each(|path| std::fs::write(path, long_rows("csv", 1_000)).unwrap());
+        let mut view = View::default();
+        (view.rows, view.batch_rows) = (rows, 100);
+        let mut found = open_all(&registry, &names, &OpenOptions::default()).unwrap().rows(&view).unwrap();
+        let (mut read, mut changed) = (0, changed);
+        let error = found.find_map(|batch| {
+            read += batch.as_ref().map_or(0, |batch| batch.num_rows());
+            // Some rows of that file have been read.
+            if let Some(index) = changed.take_if(|index| read > *index * 1000) {
+                touch(&paths[index]);
+            }
+            batch.err()
+        });
+        let error = error.map(|error| Error::from(error).to_string());
+        assert_eq!(error.is_some(), expected, "{error:?}");
+        assert!(error.is_none_or(|error| error.contains("the file changed")));
+    }
+}
+
+#[test]
+fn an_input_with_other_rows_than_were_planned_is_an_error() {
+    let registry = Registry::default();
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.npy", "b.npy"].map(|name| folder.path().join(name));
+    let names = paths.each_ref().map(|path| path.to_str().unwrap());
+    let write = |path: &std::path::Path, rows: usize| {
+        let head = format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows},), }}");
+        let mut bytes =
+            [&b"\x93NUMPY\x01\x00"[..], &(head.len() as u16).to_le_bytes(), head.as_bytes()].concat();
+        (0..rows as i64).for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+        std::fs::write(path, bytes).unwrap();
+    };
+    for (rows, expected) in [(10, false), (11, true), (9, true)] {
+        paths.iter().for_each(|path| write(path, 10));
+        let opened = open_all(&registry, &names, &OpenOptions::default()).unwrap();
+        write(&paths[1], rows);
+        let error = opened.rows(&View::default()).unwrap().find_map(|batch| batch.err());
+        let error = error.map(|error| Error::from(error).to_string());
+        assert_eq!(error.is_some(), expected, "{error:?}");
+        assert!(error.is_none_or(|error| error.contains("changed since")));
+    }
+}
+
 #[test]
 fn a_file_that_is_written_again_while_it_is_read_is_an_error() {
     let registry = Registry::default();
@@ -154,9 +216,7 @@ fn a_file_that_is_written_again_while_it_is_read_is_an_error() {
             (view.rows, view.batch_rows) = (range, 100);
             let mut found = open().rows(&view).unwrap();
             found.next().unwrap().unwrap();
-            // Bytes of the same length.
-            let file = std::fs::File::options().write(true).open(&path).unwrap();
-            file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(5)).unwrap();
+            touch(&path);
             found.find_map(|batch| batch.err()).map(|error| Error::from(error).to_string())
         };
         let error = read(None).unwrap();

@@ -25,6 +25,9 @@ use crate::sink::Sink;
 use crate::source::Source;
 use crate::wire::bson;
 
+/// What a value and its compressed form may take together, most often: a column that is read apart has both in memory.
+const VALUE_BYTES: u64 = 16;
+
 /// What writing this schema will do, and the writer that does it.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let encoder = Encoder::new(&options.options, options.budget.clone()).in_format(ID)?;
@@ -217,11 +220,15 @@ impl Writer for BsondfWriter {
             return Ok(false);
         }
         let (encoder, count) = (&self.encoder, usize::try_from(input.rows).unwrap_or(usize::MAX));
-        let columns = self.columns.iter().enumerate().collect();
+        let columns: Vec<_> = self.columns.iter().enumerate().collect();
         let encode = |(place, (name, kind)): (usize, &(String, Type))| {
             encode_with(encoder, name, |out| encoder.read_array(out, name, kind, (input.read)(place)?, count))
         };
-        self.sink.columns(columns, &self.control, encode).in_format(ID)?;
+        // As many at a time as fit in memory, whatever the number of threads.
+        let room = self.encoder.budget.limits().max_alloc / 4 * 3;
+        let together = room / input.rows.saturating_mul(VALUE_BYTES);
+        let together = usize::try_from(together).unwrap_or(usize::MAX).max(1);
+        self.sink.columns(columns, together, &self.control, encode).in_format(ID)?;
         (self.rows, self.has_columns) = (input.rows, true);
         Ok(true)
     }
@@ -242,7 +249,7 @@ impl Writer for BsondfWriter {
             let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.held)).collect();
             if self.sink.takes_columns() {
                 let encode = |column| encode_column(&self.encoder, column);
-                self.sink.columns(columns, &self.control, encode).in_format(ID)?;
+                self.sink.columns(columns, usize::MAX, &self.control, encode).in_format(ID)?;
             } else {
                 let (encoded, _held) = encode(&self.encoder, columns, &self.control).in_format(ID)?;
                 self.sink.document(encoded).in_format(ID)?;
@@ -318,11 +325,12 @@ impl DocumentSink {
         self.text.is_none() && self.sink.path().is_some() && !self.sink.is_packed()
     }
 
-    /// Writes a document column by column, while later ones are still being encoded. Its length, which comes first, is patched at
-    /// the end.
+    /// Writes a document column by column, while later ones are still being encoded, at most so many `together`. Its length, which
+    /// comes first, is patched at the end.
     fn columns<C: Send>(
         &mut self,
-        columns: Vec<C>,
+        mut columns: Vec<C>,
+        together: usize,
         control: &Control,
         encode: impl Fn(C) -> Result<(bson::Writer, Reservation)> + Send + Sync,
     ) -> Result<()> {
@@ -330,9 +338,13 @@ impl DocumentSink {
         let start = self.sink.position();
         self.sink.write_all(&[0; 4])?;
         let sink = &mut self.sink;
-        control.each_in_order(columns, encode, |(out, _held): (bson::Writer, Reservation)| {
-            out.pieces().iter().try_for_each(|piece| Ok(sink.write_all(piece)?))
-        })?;
+        while !columns.is_empty() {
+            let later = columns.split_off(together.min(columns.len()));
+            let some = std::mem::replace(&mut columns, later);
+            control.each_in_order(some, &encode, |(out, _held): (bson::Writer, Reservation)| {
+                out.pieces().iter().try_for_each(|piece| Ok(sink.write_all(piece)?))
+            })?;
+        }
         control.check()?;
         sink.write_all(&[0])?;
         let bytes = sink.position() - start;
@@ -349,12 +361,12 @@ impl DocumentSink {
 }
 
 /// A name and type, and what has come of that column.
-pub(super) type Column<'c> = (&'c (String, Type), Held);
+pub(super) type HeldColumn<'c> = (&'c (String, Type), Held);
 
 /// The document of some columns, in pieces, and what pays for them.
 pub(super) fn encode(
     encoder: &Encoder,
-    columns: Vec<Column<'_>>,
+    columns: Vec<HeldColumn<'_>>,
     control: &Control,
 ) -> Result<(Vec<Vec<u8>>, Reservation)> {
     let (encoded, held) = encode_columns(encoder, columns, control)?;
@@ -366,7 +378,10 @@ pub(super) fn encode(
 }
 
 /// The element of a column, and what pays for it. What has come of it is dropped when it is encoded.
-fn encode_column(encoder: &Encoder, ((name, kind), held): Column<'_>) -> Result<(bson::Writer, Reservation)> {
+fn encode_column(
+    encoder: &Encoder,
+    ((name, kind), held): HeldColumn<'_>,
+) -> Result<(bson::Writer, Reservation)> {
     encode_with(encoder, name, |out| match held {
         Held::Chunks(chunks) => encoder.array(out, name, kind, &chunks),
         Held::Gathered(gathered) => encoder.gathered(out, name, kind, gathered),
@@ -393,7 +408,7 @@ fn encode_with(
 /// encoded.
 pub(super) fn encode_columns(
     encoder: &Encoder,
-    columns: Vec<Column<'_>>,
+    columns: Vec<HeldColumn<'_>>,
     control: &Control,
 ) -> Result<(Vec<bson::Writer>, Reservation)> {
     let encoded = control.map(columns, |column| encode_column(encoder, column))?;

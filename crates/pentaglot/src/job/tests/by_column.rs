@@ -173,3 +173,33 @@ fn a_row_count_that_nothing_confirms_is_refused_before_memory_is_taken() {
     // The length of the batch and those of its columns.
     assert!(refused >= 3 * 10, "{refused}");
 }
+
+#[test]
+fn memory_does_not_depend_on_the_number_of_threads() {
+    let rows = 400_000;
+    let column = |place: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(place..place + rows)) };
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let columns = names.into_iter().zip(0..).map(|(name, place)| (name, column(place)));
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let registry = Registry::default();
+    let arrow = arrow_file(&registry, &batch.schema(), &[batch]);
+    let parquet = into_memory(&arrow, ("arrow", "parquet"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.bson");
+    let run = |threads: usize, max_alloc: u64| {
+        let mut options = ConvertOptions::default();
+        options.open.from = Some("parquet".to_owned());
+        options.open.control = Control::new(threads);
+        options.open.budget = crate::Limits::default().with_max_alloc(max_alloc).budget();
+        let source = Source::from_bytes("data", parquet.clone());
+        let opened = open_source(&registry, source, None, &options.open)?;
+        let conversion = Conversion::plan_opened(opened, target(&registry, "bsondf")?, None, &options)?;
+        conversion.run_into(Sink::create(&path, true)?)?;
+        Ok::<_, crate::Error>(std::fs::read(&path).unwrap())
+    };
+    let expected = run(1, 4 << 30).unwrap();
+    // Two columns and their compressed forms, where all eight would take 25 MB.
+    for threads in THREADS {
+        assert!(run(threads, 18 << 20).unwrap() == expected, "{threads} threads");
+    }
+}
