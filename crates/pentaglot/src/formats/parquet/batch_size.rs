@@ -8,7 +8,7 @@ use super::layout::Page;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// The approximate bytes of a batch, as the pages count them.
+/// The approximate bytes of a batch.
 const BATCH_BYTES: u64 = 16 << 20;
 pub(super) const MOST_BATCH_ROWS: u64 = 64 << 10;
 
@@ -35,8 +35,9 @@ pub(super) struct ChunkSize {
     unpacked_bytes: u64,
     /// How many byte strings may be longer than what is in their page: those of dictionaries, and those that begin like the one before.
     repeated: u64,
-    /// The most bytes of such a byte string.
-    pub longest: u64,
+    /// The most bytes of such a byte string, and those of one in the dictionary on average.
+    longest: u64,
+    mean: u64,
     /// The most values of a row.
     pub row_values: u64,
 }
@@ -45,7 +46,14 @@ impl ChunkSize {
     pub(super) fn new(leaf: usize, column: &ColumnChunkMetaData, rows: u64) -> Self {
         let row_values = if has_lists(column) { u64::MAX } else { 1 };
         let width = value_width(column);
-        ChunkSize { leaf, width, rows, values: 0, unpacked_bytes: 0, repeated: 0, longest: 0, row_values }
+        let (values, unpacked_bytes, repeated, longest, mean) = (0, 0, 0, 0, 0);
+        ChunkSize { leaf, width, rows, values, unpacked_bytes, repeated, longest, mean, row_values }
+    }
+
+    /// Takes note of the dictionary, whose longest value has so many bytes.
+    pub(super) fn add_dictionary(&mut self, page: &Page, longest: u64) {
+        self.longest = self.longest.max(longest);
+        self.mean = self.mean.max(page.header.unpacked_bytes / page.header.value_count.max(1));
     }
 
     /// Counts a page with values.
@@ -69,6 +77,12 @@ impl ChunkSize {
         let longer = if self.width.is_some() { 0 } else { values.min(self.repeated) };
         let width = self.width.unwrap_or(0).saturating_add(MORE_BYTES);
         values.saturating_mul(width).saturating_add(longer.saturating_mul(self.longest))
+    }
+
+    /// The bytes of a row on average, as far as is known.
+    fn row_bytes(&self) -> u64 {
+        let (count, each) = self.width.map_or((self.repeated, self.mean), |width| (self.values, width));
+        count.saturating_mul(each).max(self.unpacked_bytes) / self.rows.max(1)
     }
 
     /// The most bytes of all its rows.
@@ -121,8 +135,13 @@ impl Sizes {
             );
             return Err(Error::limit("max-alloc", max_alloc, needed));
         }
-        let of_row = |chunk: &ChunkSize| chunk.unpacked_bytes / chunk.rows.max(1);
-        let row_bytes = self.chunks.iter().map(of_row).fold(0, u64::saturating_add).max(self.padding).max(1);
+        let row_bytes = self
+            .chunks
+            .iter()
+            .map(ChunkSize::row_bytes)
+            .fold(0, u64::saturating_add)
+            .max(self.padding)
+            .max(1);
         let usual = self.limits.budget().batch_bytes(BATCH_BYTES) / row_bytes;
         let wanted = if asked == 0 { usual.clamp(1, MOST_BATCH_ROWS) } else { asked as u64 };
         let (mut rows, mut most) = (1, wanted);

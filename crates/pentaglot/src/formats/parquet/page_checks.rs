@@ -68,7 +68,7 @@ impl Store {
                 let page = page?;
                 empty.check(&page)?;
                 if page.header.kind == PageHeader::DICTIONARY {
-                    size.longest = size.longest.max(longest_value(chunks, column, &page, enough)?);
+                    size.add_dictionary(&page, longest_value(chunks, column, &page, enough)?);
                 } else if page.header.is_data() {
                     size.add(&page);
                 }
@@ -94,7 +94,8 @@ impl Store {
         let first = locations.first().and_then(|page| u64::try_from(page.offset).ok());
         let has_dictionary = len > 0 && first != Some(start);
         if has_dictionary {
-            size.longest = longest_value(chunks, column, &pages.page(start)?, enough)?;
+            let page = pages.page(start)?;
+            size.add_dictionary(&page, longest_value(chunks, column, &page, enough)?);
         }
         for location in locations.get(wanted).unwrap_or_default() {
             let page = pages.page(u64::try_from(location.offset).unwrap_or(u64::MAX))?;
