@@ -23,7 +23,7 @@ use datafusion::sql::sqlparser::ast::Value;
 use pentaglot::formats::OptionMap;
 use pentaglot::hub::{LossKinds, Rows, rows};
 use pentaglot::job::{self, Conversion, ConvertOptions};
-use pentaglot::{Error, Hint, Result, redacted};
+use pentaglot::{Error, ErrorKind, Hint, Result, redacted};
 
 use crate::answer::{as_opened, plain_schema};
 use crate::engine::Engine;
@@ -168,8 +168,13 @@ fn file(engine: &Engine, rows: Rows, target: &Target) -> Result<u64> {
     let options = target.spec().convert_options(&place.open);
     let opened = as_opened(&place.registry, rows, &place.open)?;
     let conversion = Conversion::plan_opened(opened, target.format.clone(), Some(&target.name), &options)?;
-    conversion.check()?;
-    let report = conversion.run_to(&place.registry, &target.name, target.force)?;
+    // The query has no name by which an error could say what cannot be written.
+    let of_output = |error: Error| match error.kind() {
+        ErrorKind::Lossy | ErrorKind::Unsupported => error.in_output(redacted(&target.name)),
+        _ => error,
+    };
+    conversion.check().map_err(of_output)?;
+    let report = conversion.run_to(&place.registry, &target.name, target.force).map_err(of_output)?;
     Ok(report.rows)
 }
 

@@ -164,6 +164,10 @@ fn copy_writes_every_format_and_refuses_loss() {
     assert_eq!(test.lines("SELECT * FROM '@/c.parquet'"), ["1"]);
     test.error("COPY (SELECT 1 AS x, 'a' AS y) TO '@/impossible.mtx'");
     assert!(!std::path::Path::new(&test.path("impossible.mtx")).exists());
+    for values in ["CAST(NULL AS BIGINT)", "'a'"] {
+        let error = test.csv(&format!("COPY (SELECT 1 AS x, {values} AS y) TO '@/no.dbdf'")).unwrap_err();
+        assert_eq!(error.output(), Some(test.path("no.dbdf").as_str()), "{error}");
+    }
 }
 
 #[test]
@@ -219,6 +223,9 @@ fn errors_are_one_line_with_the_file_and_its_byte() {
         exact[1].starts_with("s,struct{a: ?int64},1,0,0,1,,,") && exact[2] == "n,null,0,1,0,0,,,,,,,",
         "{exact:?}"
     );
+    let texts = test.lines("SUMMARIZE SELECT 'a b' AS t, DATE '2024-02-29' AS d");
+    assert!(texts[0].starts_with("t,utf8,1,0,0,1,a b,a b,"), "{texts:?}");
+    assert!(texts[1].starts_with("d,date32,1,0,0,1,2024-02-29,2024-02-29,"), "{texts:?}");
     let unknown = "CREATE EXTERNAL TABLE m STORED AS CSV PARTITIONED BY (zz) LOCATION '@/t.csv'";
     assert!(test.error(unknown).contains("there is no partition column zz"));
     let partitioned = "COPY (SELECT 1 AS a, now() AS t) TO '@/never/' STORED AS CSV PARTITIONED BY (t)";
