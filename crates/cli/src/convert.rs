@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use pentaglot::hub::Plan;
+use pentaglot::hub::{LossKinds, Plan};
 use pentaglot::job::{self, Conversion, ConvertOptions, Members, Report, Target, Verified, parse_columns};
 use pentaglot::{Error, Hint, Sink};
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         let message = "missing <OUT>; usage: pentaglot convert [OPTIONS] <IN>... <OUT>";
         return Err(Error::usage(message).hint(Hint::Advice("see pentaglot help convert".into())).into());
     }
+    check_kinds(args)?;
     check_folder(args.output())?;
     if args.verify && args.output() == "-" {
         return Err(Error::usage("output to a pipe cannot be verified").into());
@@ -45,16 +46,18 @@ pub(crate) fn run(session: &Session, args: &Convert) -> Outcome {
         screen::check_binary(conversion.target().format.info().id)?;
     }
     if args.dry_run {
-        let status = show(&conversion.plan, args)?;
+        show(&conversion.plan, args)?;
+        conversion.check().about(&input)?;
         if !args.json {
             session.say_notes(&input, &conversion.opened().document.summary().notes);
         }
+        session.say_notes(args.output(), conversion.notes());
         // The parts of a split output have other names.
         let keys = ["split-rows", "out.split-rows"];
         if !args.open.options.iter().any(|(key, _)| keys.contains(&key.as_str())) {
             say_existing(session, args)?;
         }
-        return Ok(status);
+        return Ok(DONE);
     }
     if session.global.verbose {
         screen::say(escape_lines(&conversion.plan).trim_end());
@@ -87,11 +90,12 @@ fn run_members(session: &Session, args: &Convert, members: Members, input: &str)
         );
     }
     if args.dry_run {
-        let status = show(&members.plan, args)?;
+        show(&members.plan, args)?;
+        members.plan.check(args.allow_lossy.unwrap_or_default()).about(input)?;
         if !Path::new(args.output()).is_dir() {
             say_existing(session, args)?;
         }
-        return Ok(status);
+        return Ok(DONE);
     }
     let progress = Progress::follow(&session.global);
     let report = members.run(args.force);
@@ -191,6 +195,18 @@ fn say_existing(session: &Session, args: &Convert) -> pentaglot::Result<()> {
     Ok(())
 }
 
+/// Returns an error if a kind of loss was written after a space, where it is taken for a name.
+fn check_kinds(args: &Convert) -> pentaglot::Result<()> {
+    let is_kinds = |name: &&String| name.parse::<LossKinds>().is_ok() && !Path::new(name).exists();
+    let mut names = args.places.iter();
+    match names.find(is_kinds) {
+        Some(name) if args.allow_lossy == Some(LossKinds::ALL) => {
+            Err(Error::usage(format!("{name:?} is taken for a file: write --allow-lossy={name}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns an error if the folder of the output is missing, before the input is read.
 fn check_folder(output: &str) -> pentaglot::Result<()> {
     let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -233,17 +249,14 @@ fn label(inputs: &[String]) -> String {
     }
 }
 
-/// Prints the plan; returns the status that the run would have.
-fn show(plan: &Plan, args: &Convert) -> Outcome {
+/// Prints the plan.
+fn show(plan: &Plan, args: &Convert) -> std::io::Result<()> {
     if args.json {
-        screen::print(format!("{}\n", object(plan)).as_bytes())?;
-    } else {
-        let mut out = screen::lines();
-        write!(out, "{}", escape_lines(plan))?;
-        out.flush()?;
+        return screen::print(format!("{}\n", object(plan)).as_bytes());
     }
-    plan.check(args.allow_lossy.unwrap_or_default()).about(&label(args.inputs()))?;
-    Ok(DONE)
+    let mut out = screen::lines();
+    write!(out, "{}", escape_lines(plan))?;
+    out.flush()
 }
 
 fn escape_lines(plan: &Plan) -> String {

@@ -3,7 +3,7 @@
 use std::num::IntErrorKind;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory};
+use clap::{Arg, ArgMatches, Command, CommandFactory};
 
 use crate::args::Cli;
 
@@ -49,8 +49,15 @@ pub(crate) fn command() -> Command {
 /// The error in the arguments, in one line, with a suggestion if there is one.
 pub(crate) fn parse_error(error: &clap::Error, arguments: &[String]) -> String {
     let command = Cli::command();
-    let verb = arguments.iter().skip(1).find_map(|word| command.find_subcommand(word));
-    let mut line = worded(error, verb, arguments).unwrap_or_else(|| first_lines(error));
+    // `store get`: the innermost verb, and its whole name.
+    let (mut verb, mut name) = (None, String::new());
+    for word in arguments.iter().skip(1) {
+        if let Some(inner) = verb.unwrap_or(&command).find_subcommand(word) {
+            name.push_str(&format!(" {word}"));
+            verb = Some(inner);
+        }
+    }
+    let mut line = worded(error, verb, name.trim_start(), arguments).unwrap_or_else(|| first_lines(error));
     let suggested =
         [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
             .into_iter()
@@ -69,11 +76,19 @@ pub(crate) fn parse_error(error: &clap::Error, arguments: &[String]) -> String {
     if let Some(suggested) = suggested.filter(|text| found.is_none() || first(text) == found) {
         line.push_str(&format!("; did you mean {suggested}?"));
     }
-    match verb {
-        Some(verb) => line.push_str(&format!(" (see pentaglot help {})", verb.get_name())),
-        None => line.push_str(" (see pentaglot help)"),
-    }
+    line.push_str(&format!(" (see pentaglot help{name})"));
     line
+}
+
+/// The long options of the verb that was parsed.
+pub(crate) fn long_options(found: &ArgMatches) -> Vec<String> {
+    let command = Cli::command();
+    let (mut verb, mut found) = (&command, found);
+    while let Some((name, inner)) = found.subcommand() {
+        let Some(subcommand) = verb.find_subcommand(name) else { break };
+        (verb, found) = (subcommand, inner);
+    }
+    verb.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect()
 }
 
 /// The first paragraph of the parser's own message, for rare errors.
@@ -85,7 +100,8 @@ fn first_lines(error: &clap::Error) -> String {
 }
 
 /// The error as other messages say it: the place, what is expected, what is found.
-fn worded(error: &clap::Error, verb: Option<&Command>, arguments: &[String]) -> Option<String> {
+/// `name` is the whole name of the verb.
+fn worded(error: &clap::Error, verb: Option<&Command>, name: &str, arguments: &[String]) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
@@ -94,22 +110,26 @@ fn worded(error: &clap::Error, verb: Option<&Command>, arguments: &[String]) -> 
     let argument = || text(ContextKind::InvalidArg).map(flag);
     Some(match error.kind() {
         ErrorKind::InvalidSubcommand => {
-            let name = text(ContextKind::InvalidSubcommand)?;
+            let found = text(ContextKind::InvalidSubcommand)?;
             match verb {
-                Some(verb) => format!("{} has no verb {name:?}", verb.get_name()),
-                None => format!("there is no verb {name:?}"),
+                Some(_) => format!("{name} has no verb {found:?}"),
+                None => format!("there is no verb {found:?}"),
             }
         }
         ErrorKind::UnknownArgument => {
             let found = text(ContextKind::InvalidArg)?;
+            let is_dashed = found.starts_with('-');
             match value_of(found, verb?, arguments) {
-                Some((option, value)) => {
+                Some((argument, option, value)) if argument.is_require_equals_set() && !is_dashed => {
+                    format!("{option}: write {option}={value}")
+                }
+                Some((argument, option, value)) if !argument.is_require_equals_set() && is_dashed => {
                     format!("{option}: expected a value that does not begin with -, found {value:?}")
                 }
-                None if found.starts_with('-') => {
-                    format!("{} has no option {found}", verb?.get_name())
+                _ if is_dashed => {
+                    format!("{name} has no option {found}")
                 }
-                None => format!("unexpected argument {found:?}"),
+                _ => format!("unexpected argument {found:?}"),
             }
         }
         ErrorKind::InvalidValue => {
@@ -151,21 +171,22 @@ fn flag(argument: &str) -> &str {
     }
 }
 
-/// The option before a word that looks like another option, and that word: `--rows -1..2`.
-fn value_of<'a>(found: &str, verb: &Command, arguments: &'a [String]) -> Option<(&'a str, &'a str)> {
-    let is_option = |word: &str| {
-        let same = |argument: &clap::Arg| match word.strip_prefix("--") {
+/// The option before a word, and that word: `--rows -1..2`, `--progress always`.
+fn value_of<'a>(found: &str, verb: &Command, arguments: &'a [String]) -> Option<(Arg, &'a str, &'a str)> {
+    let command = Cli::command();
+    let option = |word: &str| {
+        let same = |argument: &&Arg| match word.strip_prefix("--") {
             Some(long) => argument.get_long() == Some(long),
             None => word
                 .strip_prefix('-')
                 .is_some_and(|short| argument.get_short().is_some_and(|own| short.chars().eq([own]))),
         };
-        let takes = |argument: &&clap::Arg| argument.get_action().takes_values();
-        let command = Cli::command();
-        verb.get_arguments().chain(command.get_arguments()).filter(takes).any(same)
+        let takes = |argument: &&Arg| argument.get_action().takes_values();
+        verb.get_arguments().chain(command.get_arguments()).filter(takes).find(same).cloned()
     };
     let pairs = arguments.windows(2).filter_map(|pair| Some((pair.first()?.as_str(), pair.get(1)?.as_str())));
-    pairs.filter(|(option, _)| is_option(option)).find(|(_, value)| value.starts_with(found))
+    let mut values = pairs.filter(|(_, value)| value.starts_with(found));
+    values.find_map(|(word, value)| Some((option(word)?, word, value)))
 }
 
 /// What is wrong with a value. Our own parsers say what they expect; those of numbers are the standard library's.
@@ -251,6 +272,14 @@ mod tests {
             ),
             (&["pentaglot", "store", "foo"], "store has no verb \"foo\" (see pentaglot help store)"),
             (
+                &["pentaglot", "store", "get", "a", "b", "--forc"],
+                "store get has no option --forc; did you mean --force? (see pentaglot help store get)",
+            ),
+            (
+                &["pentaglot", "store", "get", "a", "b", "--allow-lossy", "precision"],
+                "--allow-lossy: write --allow-lossy=precision (see pentaglot help store get)",
+            ),
+            (
                 &["pentaglot", "inspect", "--jsn", "x"],
                 "inspect has no option --jsn; did you mean --json? (see pentaglot help inspect)",
             ),
@@ -302,6 +331,9 @@ mod tests {
             (&["--frm", "csv"], "cat has no option --frm; did you mean --from?"),
             (&["--ogress"], "cat has no option --ogress"),
             (&["y"], "unexpected argument \"y\""),
+            (&["-n", "1", "1"], "unexpected argument \"1\""),
+            (&["--progress", "always"], "--progress: write --progress=always"),
+            (&["--progress", "-Z"], "cat has no option -Z"),
         ] {
             let arguments: Vec<&str> = ["pentaglot", "cat", "x"].iter().chain(arguments).copied().collect();
             assert_eq!(parse_error_of(&arguments), format!("{expected} (see pentaglot help cat)"));

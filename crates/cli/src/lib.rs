@@ -142,6 +142,11 @@ impl Failure {
             Err(_) if folder.exists() => return None,
             Err(_) => return Some(format!("there is no folder {}", folder.display())),
         };
+        if path.to_string_lossy().contains(['*', '?', '[']) {
+            return Some(
+                "a name is one file here; convert, count, inspect and others take patterns".to_owned(),
+            );
+        }
         let similar = entries.flatten().map(|entry| entry.path());
         let mut similar: Vec<_> = similar
             .filter(|other| other.file_stem() == path.file_stem() && other.file_name() != path.file_name())
@@ -169,8 +174,12 @@ impl Failure {
     }
 }
 
-/// Whether the verb that runs has `--allow-lossy`.
-static ALLOWS_LOSS: AtomicBool = AtomicBool::new(false);
+/// The long options of the verb that runs, which hints name.
+static OPTIONS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn has_option(name: &str) -> bool {
+    OPTIONS.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|option| option == name)
+}
 
 /// Whether the verb that runs is `sql`, which has no `-O`.
 static IS_SQL: AtomicBool = AtomicBool::new(false);
@@ -189,7 +198,7 @@ fn advice(hint: &Hint) -> String {
         Hint::To => "--to names one".to_owned(),
         Hint::Type => "--type gives the type".to_owned(),
         Hint::Force => "--force replaces it".to_owned(),
-        Hint::AllowLossy(kinds) if ALLOWS_LOSS.load(Ordering::Relaxed) => {
+        Hint::AllowLossy(kinds) if has_option("allow-lossy") => {
             format!("--allow-lossy={kinds} permits it")
         }
         Hint::AllowLossy(kinds) => format!("convert with --allow-lossy={kinds} permits it"),
@@ -199,6 +208,15 @@ fn advice(hint: &Hint) -> String {
             format!("try CREATE EXTERNAL TABLE … OPTIONS ({key} '{value}')")
         }
         Hint::Option(option) => format!("try -O {option}"),
+        Hint::Argument("to", format) => format!("--to {format} names a format"),
+        Hint::Argument("type", value) if is_sql => {
+            format!("CREATE EXTERNAL TABLE … OPTIONS (type …) gives the type: {value}")
+        }
+        Hint::Argument("columns" | "exclude" | "where" | "as", _) if is_sql => {
+            "the query chooses rows and columns".to_owned()
+        }
+        Hint::Argument(name, value) if has_option(name) => format!("try --{name} {value}"),
+        Hint::Argument(name, value) => format!("convert with --{name} {value}"),
         Hint::MakeFolder(folder) => format!("mkdir -p '{folder}' makes it"),
         Hint::Advice(text) => text.clone().into_owned(),
         _ => "pentaglot help says more".to_owned(),
@@ -210,7 +228,10 @@ fn advice(hint: &Hint) -> String {
 pub fn run_command(words: &[OsString]) -> u8 {
     process::ignore_file_size_signal();
     let (words, secrets) = Secrets::hide(words);
-    let parsed = help::command().try_get_matches_from(&words).and_then(|found| Cli::from_arg_matches(&found));
+    let parsed = help::command().try_get_matches_from(&words).and_then(|found| {
+        *OPTIONS.lock().unwrap_or_else(PoisonError::into_inner) = help::long_options(&found);
+        Cli::from_arg_matches(&found)
+    });
     let Cli { verb, mut global } = match parsed {
         Ok(cli) => cli,
         // No verb: the help, on stderr and with the status of a usage error.
@@ -241,7 +262,6 @@ pub fn run_command(words: &[OsString]) -> u8 {
     }));
     screen::set_color(global.color);
     IS_SQL.store(matches!(verb, Verb::Sql(_)), Ordering::Relaxed);
-    ALLOWS_LOSS.store(matches!(verb, Verb::Convert(_) | Verb::Sql(_)), Ordering::Relaxed);
     // A shell uses the terminal itself.
     let is_shell = matches!(&verb, Verb::Sql(args) if args.statements.is_none() && args.file.is_none());
     if !global.no_pager && !is_shell {

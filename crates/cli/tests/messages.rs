@@ -263,3 +263,121 @@ fn options_may_be_between_the_names_of_a_conversion() {
     assert_eq!(said.status, 2);
     assert!(said.errors.starts_with("missing <OUT>; usage: pentaglot convert"), "{}", said.errors);
 }
+
+#[test]
+fn a_value_that_was_written_after_a_space_is_explained() {
+    check(&[
+        (
+            &["convert", "t.csv", "o.parquet", "--allow-lossy", "precision"],
+            2,
+            "\"precision\" is taken for a file: write --allow-lossy=precision",
+        ),
+        (
+            &["convert", "t.csv", "--allow-lossy", "range,nulls", "o.parquet"],
+            2,
+            "\"range,nulls\" is taken for a file: write --allow-lossy=range,nulls",
+        ),
+        (&["convert", "t.csv", "range", "--to", "csv", "--allow-lossy=precision", "-q"], 0, ""),
+        (
+            &["head", "t.csv", "-n", "1", "--progress", "always"],
+            2,
+            "--progress: write --progress=always (see pentaglot help head)",
+        ),
+    ]);
+}
+
+#[test]
+fn notes_say_what_a_plan_does_that_may_not_be_meant() {
+    let folder = folder();
+    fs::write(folder.path().join("ur.csv"), "user,item,rating\n0,1,5\n2,0,3\n").unwrap();
+    let rows = "note: each row is a row of the matrix; for entries rename user=row,item=col,rating=value, or give the \
+                option shape=ROWSxCOLS";
+    let both = "note: delimiter applies to input and output; out.delimiter is for the output alone";
+    for (args, note) in [
+        (&["convert", "ur.csv", "ur.npz", "-O", "as=sparse"][..], Some(format!("ur.npz: {rows}"))),
+        (&["convert", "ur.csv", "re.npz", "-O", "as=sparse", "--rename", "user=i,item=j,rating=v"], None),
+        (&["convert", "ur.csv", "as.npz", "-O", "as=sparse", "-O", "shape=3x3"], None),
+        (&["convert", "ur.csv", "two.npz", "-O", "as=sparse", "--columns", "user,rating"], None),
+        (&["convert", "ur.csv", "dense.npz", "-O", "as=matrix"], None),
+        (&["convert", "n.csv", "o.csv", "-O", "delimiter=,"], Some(format!("o.csv: {both}"))),
+        (&["convert", "n.csv", "out.csv", "-O", "out.delimiter=;"], None),
+        (&["convert", "n.csv", "p.csv", "-O", "in.delimiter=,"], None),
+        (&["convert", "n.csv", "o.jsonl", "-O", "delimiter=,"], None),
+    ] {
+        for more in [&["--dry-run"][..], &["--dry-run", "--json"], &[]] {
+            let said = run(folder.path(), &[args, more].concat());
+            assert_eq!(said.status, 0, "{args:?}: {}", said.errors);
+            let found = said.errors.lines().find(|line| line.ends_with(rows) || line.ends_with(both));
+            assert_eq!(found, note.as_deref(), "{args:?} {more:?}");
+        }
+    }
+}
+
+#[test]
+fn hints_name_the_argument_that_helps() {
+    let folder = folder();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("note.csv", "a,b,note\n1,2.5,\n2,,x\n");
+    write("four.csv", "row,col,value,w\n0,0,1,2\n");
+    write("empty", "");
+    let words = [1u64, 3, 0, 7, 1, 2];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    fs::write(folder.path().join("several.sds"), bytes).unwrap();
+    fs::copy(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/broken.dbdf"),
+        folder.path().join("broken.dbdf"),
+    )
+    .unwrap();
+    for (args, status, hint) in [
+        (&["convert", "t.csv", "o.dbdf"][..], 2, "(try --exclude name)"),
+        (&["convert", "t.csv", "o.dbdf", "--dry-run"], 2, "(try --exclude name)"),
+        (&["convert", "t.csv", "o.dbdf", "--columns", "name"], 2, "(dbdf cannot hold strings)"),
+        (&["convert", "t.csv", "o.sds"], 2, "(try --columns NAME)"),
+        (&["convert", "note.csv", "o.npy", "--exclude", "b"], 3, "(try --where '\"note\" is not null')"),
+        (&["convert", "note.csv", "o.npz", "--exclude", "note"], 3, "(try -O nulls=nan)"),
+        (&["convert", "note.csv", "o.npz", "--exclude", "b"], 3, "(try --where '\"note\" is not null')"),
+        (&["convert", "four.csv", "o.npz", "-O", "as=sparse"], 2, "(try --columns row,col,value)"),
+        (&["convert", "t.csv", "o.parquet", "--as", "parquet"], 2, "(--to parquet names a format)"),
+        (&["cat", "t.csv", "--cast", "id=float"], 2, "found `float` (did you mean float64?)"),
+        (&["cat", "t.csv", "--cast", "id=decimal(12,3)"], 2, "(did you mean decimal128[12, 3]?)"),
+        (&["cat", "t.csv", "--cast", "id=list[strign]"], 2, "found `strign`"),
+        (
+            &["cat", "t.csv", "--cast", "name=int32"],
+            3,
+            "does not become int32 (such texts become null if losses of range are allowed)",
+        ),
+        (&["inspect", "empty"], 2, "(the file is empty)"),
+        (&["salvage", "broken.dbdf", "s.csv"], 2, "(try --from dbdf:daphne or dbdf:spec)"),
+        (
+            &["inspect", "several.sds"],
+            1,
+            "(try --type 'sds:{…}' if these are several structures: docs/sds.md)",
+        ),
+        (
+            &["head", "*.csv"],
+            2,
+            "(a name is one file here; convert, count, inspect and others take patterns)",
+        ),
+    ] {
+        let said = run(folder.path(), args);
+        assert_eq!(said.status, status, "{args:?}: {}", said.errors);
+        assert!(said.errors.ends_with(hint), "{args:?}: {}", said.errors);
+    }
+}
+
+#[test]
+fn a_hint_names_allow_lossy_where_the_verb_has_it() {
+    let folder = folder();
+    let type_text = "struct{t: timestamp[s, 'UTC']}";
+    fs::write(folder.path().join("z.csv"), "t\n2024-01-01T00:00:00Z\n").unwrap();
+    for args in [
+        &["convert", "z.csv", "z.parquet", "--type", type_text, "-q"][..],
+        &["store", "put", "z.parquet", "--name", "z", "--store", "s"],
+    ] {
+        assert_eq!(run(folder.path(), args).errors, "", "{args:?}");
+    }
+    let said = run(folder.path(), &["store", "get", "z", "z.npy", "--store", "s"]);
+    assert!(said.errors.ends_with("(--allow-lossy=timezone permits it)"), "{}", said.errors);
+    let said = run(folder.path(), &["cat", "n.csv", "--cast", "a=bool"]);
+    assert!(said.errors.ends_with("(convert with --allow-lossy=range permits it)"), "{}", said.errors);
+}

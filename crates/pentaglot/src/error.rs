@@ -70,6 +70,8 @@ pub enum Hint {
     Limit(&'static str),
     /// Set an option of a format: `key=value`.
     Option(Cow<'static, str>),
+    /// Give an argument of the job: its name on the command line, such as `columns`, and its value.
+    Argument(&'static str, Cow<'static, str>),
     /// Make this folder, in which the output would be.
     MakeFolder(String),
     /// Advice in plain words.

@@ -166,7 +166,11 @@ impl Registry {
             // An empty or unrecognised file with the extension of a format is opened as that format, so that the error
             // says what is wrong with it.
             return by_extension.ok_or_else(|| {
-                Error::usage("unknown format: no format fits its content or its name").hint(Hint::From)
+                let error = Error::usage("unknown format: no format fits its content or its name");
+                error.hint(match bytes.is_empty() {
+                    true => Hint::Advice("the file is empty".into()),
+                    false => Hint::From,
+                })
             });
         }
         if candidates.len() > 1

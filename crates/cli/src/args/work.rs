@@ -15,7 +15,7 @@ pub(crate) struct Changes {
     /// Columns that are left out, by name or by place
     #[arg(long, value_name = "A,B")]
     pub(crate) exclude: Option<String>,
-    /// Types of columns: price=decimal128[10, 2],day=date32
+    /// Types of columns: price=decimal128[10, 2],day=date32 (docs/types.md lists the types)
     #[arg(long, value_name = "A=TYPE,…", value_parser = parse_casts)]
     pub(crate) cast: Option<Pairs>,
     /// New names of columns: a=b,c=d
@@ -34,11 +34,11 @@ pub(crate) struct Convert {
     /// one; then the output (`-` is standard output)
     // One list, since options may be between them.
     #[arg(value_name = "FILE", required = true, num_args = 1..)]
-    places: Vec<String>,
+    pub(crate) places: Vec<String>,
     /// The output's format, with an optional dialect; by default the extension says it
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
-    /// Adapt the data to this type; @FILE reads it from a file
+    /// Adapt the data to this type, such as 'struct{x: float64, name: ?utf8}' (docs/types.md); @FILE reads it from a file
     #[arg(long = "as", value_name = "TYPE", value_parser = text_or_file)]
     pub(crate) as_type: Option<String>,
     /// Columns, by name or by place, from 0: name,0,2..4

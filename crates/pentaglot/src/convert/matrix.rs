@@ -14,7 +14,7 @@ use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use crate::cursor::{allocate, allocate_zeroed};
-use crate::error::{Error, Hint, Result};
+use crate::error::{Error, Result};
 use crate::hub::matrix::{self, SparseRows, widen};
 use crate::hub::rows;
 use crate::hub::type_text::print_type;
@@ -110,14 +110,10 @@ pub(super) fn without_nulls(
             lost.add(LossKind::Nulls, column, values.null_count() as u64, example);
             Ok(filled)
         }
-        filled => {
+        _ => {
             let row = (0..values.len()).find(|row| values.is_null(*row)).unwrap_or(0) as u64 + start;
             let error = Error::lossy(format!("row {row}, column {column:?}: a matrix holds no nulls"));
-            Err(match filled {
-                Some(_) => error.hint(Hint::Option("nulls=nan".into())),
-                None => error
-                    .hint(Hint::Advice("after a cast to float64 the option nulls=nan makes them NaN".into())),
-            })
+            Err(error.hint(relax::no_nulls_hint(values.data_type(), column)))
         }
     }
 }

@@ -6,8 +6,8 @@ use super::reshape::{self, Reshape};
 use super::tensor::Tensor;
 use super::triplets::Triplets;
 use crate::error::{Error, Result};
-use crate::hub::matrix::widen::common_type;
-use crate::hub::shape::matrix_cols;
+use crate::hub::matrix::widen::{are_numbers, common_type};
+use crate::hub::shape::{column_name, matrix_cols};
 use crate::hub::{Form, native};
 
 /// A matrix wider than this stays a matrix of `row` lists where the target holds both forms.
@@ -48,6 +48,22 @@ pub fn triplets(schema: &Schema, word: &str, has_size: bool) -> Result<Option<Tr
     let is_table = matches!(Form::of(schema), Form::Table);
     let is_asked = word == "sparse" || has_size && word == "auto";
     if is_table && is_asked { Triplets::of(schema, has_size) } else { Ok(None) }
+}
+
+/// A note on a table of three columns of numbers that may be meant as entries, but whose rows become rows of a sparse
+/// matrix: the names of its columns say nothing else.
+pub fn note_on_rows(schema: &Schema, word: &str) -> Option<String> {
+    let fields = schema.fields();
+    let is_asked = word == "sparse" && matches!(Form::of(schema), Form::Table) && fields.len() == 3;
+    // Columns of a matrix that was a table in between.
+    let is_matrix = || (0..).zip(fields).all(|(index, field)| *field.name() == column_name(index));
+    if !is_asked || !are_numbers(fields) || is_matrix() {
+        return None;
+    }
+    let renames = Triplets::renames(schema).join(",");
+    Some(format!(
+        "each row is a row of the matrix; for entries rename {renames}, or give the option shape=ROWSxCOLS"
+    ))
 }
 
 /// Plans the change of a table of row, column and value, as a matrix of a known size, for a target that

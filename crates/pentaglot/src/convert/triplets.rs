@@ -65,11 +65,11 @@ impl Triplets {
         if count != 3 {
             let Triplets { row, col, value } = triplets;
             let entries = format!("{:?}, {:?} and {:?}", name(row), name(col), name(value));
-            let advice = "choose the columns of the entries";
+            let columns = [row, col, value].map(|index| name(index).replace(',', "\\,")).join(",");
             return Err(Error::usage(format!(
                 "a table of {count} columns: {entries} are entries, what are the others?"
             ))
-            .hint(Hint::Advice(advice.into())));
+            .hint(Hint::Argument("columns", columns.into())));
         }
         let wrong = |index: usize, expected: &str| {
             let found = print_type(schema.field(index).data_type());
@@ -85,6 +85,17 @@ impl Triplets {
         let value = triplets.value_type(schema);
         let is_value = widen::is_matrix_value(&value) || width(&value).is_some_and(|_| value.is_nested());
         if is_value { Ok(Some(triplets)) } else { Err(wrong(triplets.value, "values of a matrix")) }
+    }
+
+    /// The new names, as `old=new`, with which the columns of a table are row, column and value: those that have no such
+    /// name yet, in their order.
+    pub(super) fn renames(schema: &Schema) -> Vec<String> {
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let is_named = |known: &&[&str], name: &str| known.contains(&name.to_lowercase().as_str());
+        let roles = [("row", ROW_NAMES), ("col", COL_NAMES), ("value", VALUE_NAMES)];
+        let free = roles.iter().filter(|(_, known)| !names.iter().any(|name| is_named(known, name)));
+        let others = names.iter().filter(|name| !roles.iter().any(|(_, known)| is_named(known, name)));
+        free.zip(others).map(|((role, _), name)| format!("{name}={role}")).collect()
     }
 
     /// The type of the values.

@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::loss::{LossKind, LossKinds, LossRecord};
 use super::plan::Effect;
-use crate::error::Result;
+use crate::error::{Hint, Result};
 
 /// How a target changes values that it cannot hold, where that is allowed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -158,6 +158,17 @@ pub fn no_nulls(kind: &DataType, note: &str) -> Effect {
         kind if kind.is_floating() => Effect::checked(LossKind::Nulls).because(note),
         kind if kind.is_integer() => Effect::strict().because(format!("{note}; integers have no NaN")),
         _ => Effect::strict().because(note),
+    }
+}
+
+/// What helps where a null of this column is refused.
+pub fn no_nulls_hint(kind: &DataType, column: &str) -> Hint {
+    match kind {
+        kind if kind.is_floating() => Hint::Option("nulls=nan".into()),
+        kind if kind.is_integer() => {
+            Hint::Advice("after a cast to float64 the option nulls=nan makes them NaN".into())
+        }
+        _ => Hint::Argument("where", format!("'\"{column}\" is not null'").into()),
     }
 }
 

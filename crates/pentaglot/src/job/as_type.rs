@@ -3,17 +3,24 @@
 use arrow_schema::SchemaRef;
 
 use super::convert_options::ConvertOptions;
-use super::types;
+use super::{open, types};
 use crate::convert::adapt::{self, Adapter};
 use crate::convert::reshape;
-use crate::error::Result;
+use crate::error::{Hint, Result};
 use crate::hub::Form;
+use crate::registry::Registry;
 
 /// The schema that a user asks for.
 pub(super) fn wanted_type(text: &str, options: &ConvertOptions) -> Result<SchemaRef> {
     let limits = options.open.budget.limits();
     let wanted = types::parse_type(text, None, limits).and_then(|wanted| wanted.schema());
-    wanted.map_err(|error| types::as_usage("the wanted type", error))
+    wanted.map_err(|error| {
+        let usage = types::as_usage("the wanted type", error);
+        match open::target(&Registry::default(), text) {
+            Ok(_) => usage.hint(Hint::Argument("to", text.to_owned().into())),
+            Err(_) => usage,
+        }
+    })
 }
 
 /// What adapts data to a type: a matrix that is to be a table becomes columns first.

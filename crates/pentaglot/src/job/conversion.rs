@@ -31,7 +31,9 @@ use crate::error::{Context, Error, Hint, Result};
 use crate::formats::ChangedRows;
 use crate::formats::{ColumnReader, OptionMap, Side, TypeLanguage, WriteOptions, WritePlan};
 use crate::hub::rows::check_columns;
-use crate::hub::{Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, extension, shape};
+use crate::hub::{
+    FieldPlan, Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, extension, shape,
+};
 use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::Sink;
@@ -85,6 +87,8 @@ pub struct Conversion {
     /// The structures that follow in the same file.
     #[cfg(feature = "sds")]
     pub(super) composite: Option<Composite>,
+    /// What a user may not expect of the plan.
+    notes: Vec<String>,
     /// What will happen, field by field.
     pub plan: Plan,
 }
@@ -218,10 +222,12 @@ impl Conversion {
             plan.steps.extend(shaped.plan.steps.iter().chain(&adapter.plan.steps).cloned());
             schema = Arc::clone(&adapter.schema);
         }
+        let mut notes = super::options::notes(given, &opened.formats, info);
         let mut reshape = match entries(&opened, &selection, adapt.as_ref(), &schema, given)? {
             Some((triplets, size)) => target_form::plan_triplets(&schema, info.forms, triplets, size)?,
             None => {
                 let wanted = super::options::form(given);
+                notes.extend(target_form::note_on_rows(&schema, wanted));
                 if let Ok(form) = target_form::choose(&schema, info.forms, wanted) {
                     check_columns(&schema, form, &opened.budget)?;
                 }
@@ -326,8 +332,14 @@ impl Conversion {
             changed_rows,
             #[cfg(feature = "sds")]
             composite: None,
+            notes,
             plan,
         })
+    }
+
+    /// What a user may not expect of the plan; also among the notes of the report.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// What is converted.
@@ -349,11 +361,34 @@ impl Conversion {
     pub fn check(&self) -> Result<()> {
         let is_image = |field: &Arc<Field>| extension::name(field) == Some(extension::IMAGE);
         let has_images = self.adapt.is_none() && self.selection.schema().fields().iter().any(is_image);
-        self.plan.check(self.allow_lossy).map_err(|error| match has_images {
-            true => error
-                .hint(Hint::Advice("images become numbers as tensors: ask for a tensor as the type".into())),
-            false => error,
+        self.plan.check(self.allow_lossy).map_err(|error| match self.choice() {
+            _ if has_images => {
+                let value = "TYPE, with a tensor of numbers in the place of the image: docs/images.md";
+                error.hint(Hint::Argument("as", value.into()))
+            }
+            Some(hint) => error.hint(hint),
+            None => error,
         })
+    }
+
+    /// The choice of columns that helps where the target holds only some columns of a table, or only one.
+    fn choice(&self) -> Option<Hint> {
+        let schema = self.selection.schema();
+        let is_several = self.adapt.is_none() && Form::of(schema) == Form::Table && schema.fields().len() > 1;
+        let is_impossible = |step: &&FieldPlan| step.verdict == Verdict::Impossible;
+        let impossible: Vec<&FieldPlan> = self.plan.steps.iter().filter(is_impossible).collect();
+        let first = impossible.first().filter(|_| is_several)?;
+        if first.field.is_empty() && first.to == self.target.format.info().id {
+            return Some(Hint::Argument("columns", "NAME".into()));
+        }
+        let mut names: Vec<&str> = impossible.iter().map(|step| step.field.as_str()).collect();
+        names.dedup();
+        let is_column = |name: &&str| schema.fields().iter().any(|field| field.name() == *name);
+        if names.len() >= schema.fields().len() || !names.iter().all(is_column) {
+            return None;
+        }
+        let escaped: Vec<String> = names.iter().map(|name| name.replace(',', "\\,")).collect();
+        Some(Hint::Argument("exclude", escaped.join(",").into()))
     }
 
     /// Creates the output, a file (`-` is standard output), and runs.
@@ -463,8 +498,8 @@ impl Conversion {
         };
         #[cfg(not(feature = "ds"))]
         let written = finish()?;
-        #[cfg_attr(not(feature = "dynd"), expect(unused_mut, reason = "nothing is verified"))]
         let mut report = report(&self.opened, &self.plan, &lost, written);
+        report.notes.append(&mut self.notes);
         #[cfg(feature = "dynd")]
         {
             report.verified = complete.map(Complete::verified).transpose()?;
@@ -530,7 +565,9 @@ impl Conversion {
         }
         self.opened.control.check()?;
         let written = parts.finish()?;
-        Ok(report(&self.opened, &self.plan, &self.lost, written))
+        let mut report = report(&self.opened, &self.plan, &self.lost, written);
+        report.notes.extend(self.notes);
+        Ok(report)
     }
 }
 

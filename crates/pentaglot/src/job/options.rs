@@ -109,6 +109,25 @@ pub(super) fn of_conversion(options: &OptionMap) -> Option<&'static str> {
     keys.find(|key| given(options, Side::Write, key).is_some())
 }
 
+/// Notes on keys without `in.` or `out.` that reach both sides.
+pub(super) fn notes(options: &OptionMap, inputs: &[&FormatInfo], output: &FormatInfo) -> Vec<String> {
+    let has = |info: &FormatInfo, side, key: &str| {
+        info.options.iter().any(|option| option.key == key && option.side.includes(side))
+    };
+    let is_for = |side: Side, key: &str| options.get(&format!("{}{key}", prefix(side))).is_none();
+    let mut found: Vec<String> = Vec::new();
+    for key in options.keys() {
+        let is_read = is_for(Side::Read, key) && inputs.iter().any(|info| has(info, Side::Read, key));
+        if is_read && is_for(Side::Write, key) && has(output, Side::Write, key) {
+            let note = format!("{key} applies to input and output; out.{key} is for the output alone");
+            if !found.contains(&note) {
+                found.push(note);
+            }
+        }
+    }
+    found
+}
+
 /// Errs if a key reaches no side of these formats.
 pub(super) fn check(options: &OptionMap, inputs: &[&FormatInfo], output: Option<&FormatInfo>) -> Result<()> {
     for key in options.keys() {
@@ -185,6 +204,25 @@ mod tests {
         assert_eq!(form(&map(&[("out.as", "coo"), ("as", "table")])), "coo");
         check(&both, &[info("csv"), info("bsondf")], Some(info("bsondf"))).unwrap_err();
         check(&map(&[("as", "coo"), ("in.utf8", "text")]), &[info("bsondf")], Some(info("csv"))).unwrap();
+    }
+
+    #[test]
+    fn a_key_that_reaches_both_sides_is_noted_once() {
+        let registry = Registry::default();
+        let info = |id: &str| registry.get(id).unwrap().info();
+        let of = |pairs: &[(&str, &str)], input, output| notes(&map(pairs), &[info(input)], info(output));
+        let expected = ["delimiter applies to input and output; out.delimiter is for the output alone"];
+        assert_eq!(of(&[("delimiter", ";")], "csv", "csv"), expected);
+        assert_eq!(of(&[("delimiter", ";"), ("delimiter", "|")], "csv", "csv"), expected);
+        for (pairs, input, output) in [
+            (&[("delimiter", ";")][..], "csv", "parquet"),
+            (&[("delimiter", ";"), ("out.delimiter", "tab")], "csv", "csv"),
+            (&[("in.delimiter", ";")], "csv", "csv"),
+            // It is for reading only.
+            (&[("skip", "1")], "csv", "csv"),
+        ] {
+            assert_eq!(of(pairs, input, output), [""; 0], "{pairs:?}");
+        }
     }
 
     #[test]

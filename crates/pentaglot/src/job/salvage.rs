@@ -174,7 +174,11 @@ impl Damaged {
         (options.damaged, options.again) = (true, true);
         match open::open_source(registry, source.clone(), member, options) {
             Ok(opened) => Ok((Damaged { source, opened }, fault)),
-            Err(error) => Err(fault.unwrap_or(error)),
+            Err(error) => Err(match (fault, error.advice()) {
+                (Some(fault), Some(hint)) => fault.hint(hint.clone()),
+                (Some(fault), None) => fault,
+                (None, _) => error,
+            }),
         }
     }
 

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 
 #[cfg(any(feature = "ds", feature = "dynd"))]
 use crate::convert::target_form;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 #[cfg(any(feature = "ds", feature = "dynd"))]
 use crate::formats::Format;
 use crate::formats::Summary;
@@ -186,10 +186,69 @@ pub fn parse_type(text: &str, language: Option<Language>, limits: &Limits) -> Re
     // The language in which more of the text is a type is the one that was meant.
     parsed.or_else(|error| {
         parse_in(other, text, limits).map_err(|second| match second.offset() > error.offset() {
-            true => second,
-            false => error,
+            true => with_names(text, second),
+            false => with_names(text, error),
         })
     })
+}
+
+/// Names of types, and what they are called here.
+const NAMES: &[(&str, &[&str])] = &[
+    ("bool", &["boolean", "logical", "bit"]),
+    ("int8", &["i8", "si8", "byte"]),
+    ("int16", &["i16", "si16", "short", "smallint"]),
+    ("int32", &["i32", "si32"]),
+    ("int64", &["i64", "si64", "integer", "long", "bigint"]),
+    ("uint8", &["u8", "ui8"]),
+    ("uint16", &["u16", "ui16"]),
+    ("uint32", &["u32", "ui32"]),
+    ("uint64", &["u64", "ui64"]),
+    ("float16", &["f16", "half"]),
+    ("float32", &["f32", "single"]),
+    ("float64", &["f64", "float", "double", "real", "number"]),
+    ("utf8", &["text", "str", "string", "varchar", "char", "object"]),
+    ("binary", &["blob", "bytes", "bytea", "varbinary"]),
+    ("date32", &["date"]),
+    ("time[us]", &["time"]),
+    ("timestamp[us]", &["datetime", "timestamp", "datetime64"]),
+    ("duration[us]", &["timedelta", "interval"]),
+    ("decimal128[10, 2]", &["decimal", "numeric"]),
+    ("list[T]", &["list", "array"]),
+    ("struct{name: T, …}", &["struct", "record", "row"]),
+];
+
+/// An error at a word that is not a type, with the name that may be meant.
+fn with_names(text: &str, error: Error) -> Error {
+    let expects =
+        |what: &str| error.message().strip_prefix("expected ").is_some_and(|rest| rest.starts_with(what));
+    let rest = error.offset().and_then(|at| text.get(usize::try_from(at).ok()?..));
+    let (true, Some(rest)) = (expects("a type, found") || expects("an Arrow type, found"), rest) else {
+        return error;
+    };
+    let rest = rest.trim_start();
+    let end = rest.find(|char: char| !char.is_alphanumeric() && char != '_').unwrap_or(rest.len());
+    let word = rest[..end].to_lowercase();
+    let found = error.message().split_once("found ").map_or("", |(_, found)| found);
+    let offset = error.offset().unwrap_or(0);
+    let clear = Error::malformed("a type such as int64, float64, utf8 (docs/types.md)", found).at(offset);
+    let distance = |name: &&str| strsim::damerau_levenshtein(name, &word);
+    let near = || NAMES.iter().map(|(name, _)| *name).min_by_key(distance).filter(|name| distance(name) <= 2);
+    let known = NAMES.iter().find(|(_, others)| others.contains(&word.as_str())).map(|(name, _)| *name);
+    match known.or_else(|| near().filter(|_| word.len() > 3)) {
+        // `decimal(12, 4)`, as SQL writes it.
+        Some(name) if name.starts_with("decimal") => {
+            let digits = rest[end..].trim_start().strip_prefix(['(', '[']);
+            let digits = digits.and_then(|digits| digits.split_once([')', ']'])).map(|(digits, _)| digits);
+            let parse = |digits: &str| {
+                let (precision, scale) = digits.split_once(',').unwrap_or((digits, "0"));
+                Some((precision.trim().parse::<u8>().ok()?, scale.trim().parse::<i8>().ok()?))
+            };
+            let (precision, scale) = digits.and_then(parse).unwrap_or((10, 2));
+            clear.hint(Hint::Advice(format!("did you mean decimal128[{precision}, {scale}]?").into()))
+        }
+        Some(name) => clear.hint(Hint::Advice(format!("did you mean {name}?").into())),
+        None => clear,
+    }
 }
 
 fn parse_in(language: Language, text: &str, limits: &Limits) -> Result<TypeText> {
@@ -211,7 +270,13 @@ fn parse_in(language: Language, text: &str, limits: &Limits) -> Result<TypeText>
 pub(super) fn as_usage(argument: &str, error: Error) -> Error {
     match error.kind() {
         ErrorKind::Limit => error,
-        _ => Error::usage(format!("{argument}: {error}")),
+        _ => {
+            let usage = Error::usage(format!("{argument}: {error}"));
+            match error.advice() {
+                Some(hint) => usage.hint(hint.clone()),
+                None => usage,
+            }
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::apply::Place;
 use super::{scalar, unplanned};
-use crate::error::Result;
+use crate::error::{Hint, Result};
 use crate::hub::LossKind;
 use crate::hub::type_text::print_type;
 
@@ -72,10 +72,22 @@ impl<'a> Judge<'a> {
             return Err(self.refuse(index));
         }
         if !self.place.allowed.contains(LossKind::Range) {
-            return Err(self.refuse(index).hint(LossKind::Range.hint()));
+            let error = self.refuse(index);
+            // A text that is no number at all is not out of range.
+            return Err(match scalar::is_text(self.array.data_type()) && !self.is_number(index) {
+                true => {
+                    error.hint(Hint::Advice("such texts become null if losses of range are allowed".into()))
+                }
+                false => error.hint(LossKind::Range.hint()),
+            });
         }
         self.misfits.push(index);
         Ok(())
+    }
+
+    /// Whether a text is a number, which may be too large for the target.
+    fn is_number(&self, index: usize) -> bool {
+        scalar::shown(self.array, index).parse::<f64>().is_ok()
     }
 
     fn refuse(&self, index: usize) -> crate::error::Error {

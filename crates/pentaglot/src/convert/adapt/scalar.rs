@@ -40,11 +40,9 @@ pub(super) enum ScalarCast {
 
 /// The cast from one type to another and its effect, if there is such a cast.
 pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, Effect)> {
-    use DataType::{
-        Binary, Boolean, Dictionary, LargeBinary, LargeUtf8, Time32, Time64, Timestamp, Utf8, Utf8View,
-    };
+    use DataType::{Binary, Boolean, Dictionary, LargeBinary, Time32, Time64, Timestamp};
     let number = |kind: &DataType| kind.is_integer() || kind.is_floating();
-    let text = |kind: &DataType| matches!(kind, Utf8 | LargeUtf8 | Utf8View);
+    let text = is_text;
     let (precision, range) = (LossKind::Precision, LossKind::Range);
     Some(match (from, to) {
         (a, b) if number(a) && number(b) && holds(b, a) => (ScalarCast::Plain, Effect::widened()),
@@ -78,6 +76,10 @@ pub(super) fn plan(from: &DataType, to: &DataType) -> Option<(ScalarCast, Effect
         (a, b) if tick(a).is_some() && tick(b).is_some() => times(a, b),
         _ => (ScalarCast::Compared, Effect::checked(precision | range)),
     })
+}
+
+pub(super) fn is_text(kind: &DataType) -> bool {
+    matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 fn has_negative_scale(kind: &DataType) -> bool {

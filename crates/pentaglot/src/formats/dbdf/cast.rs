@@ -8,9 +8,9 @@ use arrow_schema::{DataType as ArrowType, Schema};
 
 use super::schema::Object;
 use super::types::ValueType;
-use crate::error::{Error, Hint, Result};
+use crate::error::{Error, Result};
 use crate::hub::matrix::{self, ColumnNumbers, widen};
-use crate::hub::{Form, shape};
+use crate::hub::{Form, relax, shape};
 
 /// Any value of any numeric type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -206,8 +206,8 @@ fn check_nulls(array: &dyn Array, place: Place<'_>) -> Result<()> {
     }
     let index = (0..array.len()).find(|index| array.is_null(*index)).unwrap_or(0);
     let (row, column) = place(index as u64);
-    let error = Error::lossy(format!("row {row}, column {column:?}: dbdf cannot hold a null"));
-    Err(if array.data_type().is_floating() { error.hint(Hint::Option("nulls=nan".into())) } else { error })
+    let hint = relax::no_nulls_hint(array.data_type(), &column);
+    Err(Error::lossy(format!("row {row}, column {column:?}: dbdf cannot hold a null")).hint(hint))
 }
 
 /// The bytes of an array's values as the given type, which holds all values of the array's.

@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::limits::Budget;
 use crate::source::Source;
 
+use super::ID;
 use super::layout::{DbdfLayout, Fault};
 use super::meta::Meta;
 use super::tiling;
@@ -144,8 +145,9 @@ fn of_damaged(source: &Source, meta: Option<&Meta>, budget: &Budget, fault: Opti
         }
         ([], None) => return Err(fault()),
         _ => {
-            let advice = Hint::Advice("its beginning makes sense in several dialects: name one".into());
-            return Err(fault().hint(advice));
+            let names: Vec<String> =
+                layouts.iter().map(|layout| format!("{ID}:{}", layout.header.dialect.name())).collect();
+            return Err(fault().hint(Hint::Argument("from", names.join(" or ").into())));
         }
     };
     let layout = layouts.swap_remove(by_meta.unwrap_or(0));

@@ -130,14 +130,14 @@ static INFO: FormatInfo = FormatInfo {
             key: "nan",
             side: super::Side::Both,
             values: "null",
-            default: "",
+            default: "refused",
             help: "JSON: write NaN and infinities as null, read null as NaN",
         },
         OptionInfo {
             key: "images",
             side: super::Side::Both,
             values: "decode|encode",
-            default: "",
+            default: "as they are",
             help: "decode: PNG and JPEG images become plain, and plain ones that come from elsewhere PNG; encode: only the latter",
         },
         OptionInfo {

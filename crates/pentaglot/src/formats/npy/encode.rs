@@ -9,7 +9,8 @@ use arrow_schema::DataType;
 use super::decode::days_of_month;
 use super::types::{Dtype, DtypeKind, Member, Scalar};
 use crate::cursor::{allocate, allocate_zeroed};
-use crate::error::{Error, Hint, Result};
+use crate::error::{Error, Result};
+use crate::hub::relax;
 use crate::limits::Budget;
 
 /// Which rows are being encoded, for messages.
@@ -45,9 +46,8 @@ pub(in crate::formats) fn encode(
         && array.null_count() > 0
         && let Some(index) = (0..array.len()).find(|index| array.is_null(*index))
     {
-        let error = origin.lossy(index, "NumPy has no null");
-        let float = array.data_type().is_floating();
-        return Err(if float { error.hint(Hint::Option("nulls=nan".into())) } else { error });
+        let hint = relax::no_nulls_hint(array.data_type(), &origin.column);
+        return Err(origin.lossy(index, "NumPy has no null").hint(hint));
     }
     if !shape.is_empty() && !is_leaf(dtype, array) {
         let Some(list) = array.as_fixed_size_list_opt() else { return Err(mismatch(array)) };

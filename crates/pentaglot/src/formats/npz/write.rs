@@ -9,7 +9,7 @@ use super::schema::{SparseLayout, SparseTarget};
 use super::sparse_write::SparseBody;
 use super::zip_write::ZipWriter;
 use super::{INFO, LAYOUT};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, Hint, Result};
 use crate::formats::npy::write::{self as array_write, Collector, Target};
 use crate::formats::{
     Archive, ArchivePlan, ColumnReader, NULLS, WriteOptions, WritePlan, Writer, Written, allowed, planned,
@@ -230,5 +230,12 @@ fn rename(error: Error, column: &str) -> Error {
     if error.kind() != crate::ErrorKind::Lossy {
         return error;
     }
-    Error::lossy(error.message().replace("column \"item\"", &format!("column {column:?}")))
+    let renamed = Error::lossy(error.message().replace("column \"item\"", &format!("column {column:?}")));
+    match error.advice() {
+        Some(Hint::Argument(name, value)) => {
+            renamed.hint(Hint::Argument(name, value.replace("\"item\"", &format!("\"{column}\"")).into()))
+        }
+        Some(hint) => renamed.hint(hint.clone()),
+        None => renamed,
+    }
 }

@@ -83,7 +83,10 @@ fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     }
     let mut fits = fits.into_iter();
     let first = fits.next().ok_or_else(|| {
-        Error::malformed("a structure that uses all elements", "none").at(0).hint(Hint::From)
+        let hint = "'sds:{…}' if these are several structures: docs/sds.md";
+        Error::malformed("a structure that uses all elements", "none")
+            .at(0)
+            .hint(Hint::Argument("type", hint.into()))
     })?;
     Ok((first, fits.map(|other| other.kind().name().to_owned()).collect()))
 }

@@ -91,7 +91,11 @@ impl Query {
         if !counts.contains(&arguments.len()) {
             let wanted = match counts.start() == counts.end() {
                 true => count(*counts.start() as u64, "number"),
-                false => format!("{} or {} numbers", counts.start(), counts.end()),
+                // The value is the last one.
+                false => {
+                    let of_bits = count(*counts.start() as u64, "number");
+                    format!("{of_bits}, or {} for a wavelet matrix", counts.end())
+                }
             };
             return Err(Error::usage(format!("{name}: expected {wanted}, found {}", arguments.len())));
         }

@@ -40,7 +40,8 @@ fn content_of(kind: SdsKind) -> &'static str {
 fn target(schema: &Schema, options: &WriteOptions) -> Result<Target> {
     let input = input_of(schema).ok_or_else(|| {
         let columns = error::list(schema.fields().iter().map(|field| print_field(field)));
-        Error::unsupported(format!("a structure holds truth values, integers, bytes or text, not {columns}"))
+        let held = "one column of truth values, integers, bytes or text, or several of integers";
+        Error::unsupported(format!("a structure holds {held}, not {columns}"))
     })?;
     let own = native::of(schema, ID).and_then(|value| Native::from_json(&value));
     let wanted = Wanted { dialect: options.dialect.as_deref(), type_text: options.type_text.as_deref() };
