@@ -86,7 +86,7 @@ pub(crate) struct Open {
     /// The input's format, with an optional dialect: dbdf, dbdf:daphne
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
-    /// The type of data that does not carry its own; @FILE reads it from a file
+    /// The type of data that does not carry its own (docs/types.md); @FILE reads it from a file
     #[arg(long = "type", value_name = "TYPE", value_parser = text_or_file)]
     pub(crate) type_text: Option<String>,
     /// A format's option (`pentaglot formats` lists them); in.KEY and out.KEY choose a side where both have it

@@ -21,7 +21,7 @@ pub(crate) struct Inspect {
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// The file
+    /// The file (`-` is standard input, FILE::MEMBER a part of a container); one, and no pattern
     pub(crate) file: String,
     /// The type language
     #[arg(long = "as", value_name = "LANGUAGE", default_value = "arrow")]
@@ -43,7 +43,7 @@ pub(crate) enum SchemaLanguage {
 
 #[derive(Debug, Args)]
 pub(crate) struct Cat {
-    /// The file
+    /// The file (`-` is standard input, FILE::MEMBER a part of a container); one, and no pattern
     pub(crate) file: String,
     /// Rows A..B, half-open from 0; with --where, of those that match
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
@@ -77,7 +77,7 @@ pub(crate) enum Output {
 
 #[derive(Debug, Args)]
 pub(crate) struct Head {
-    /// The file
+    /// The file (`-` is standard input, FILE::MEMBER a part of a container); one, and no pattern
     pub(crate) file: String,
     /// How many rows
     #[arg(short = 'n', value_name = "N", default_value_t = 10)]
@@ -97,7 +97,7 @@ pub(crate) struct Head {
 
 #[derive(Debug, Args)]
 pub(crate) struct Tail {
-    /// The file
+    /// The file (`-` is standard input, FILE::MEMBER a part of a container); one, and no pattern
     pub(crate) file: String,
     /// How many rows
     #[arg(short = 'n', value_name = "N", default_value_t = 10)]
@@ -117,7 +117,7 @@ pub(crate) struct Tail {
 
 #[derive(Debug, Args)]
 pub(crate) struct Sample {
-    /// The file
+    /// The file (`-` is standard input, FILE::MEMBER a part of a container); one, and no pattern
     pub(crate) file: String,
     /// How many rows
     #[arg(short = 'n', value_name = "N")]
@@ -161,7 +161,7 @@ pub(crate) enum Profile {
 
 #[derive(Debug, Args)]
 pub(crate) struct Dump {
-    /// The file
+    /// The file (`-` is standard input, FILE::MEMBER a part of a container); one, and no pattern
     pub(crate) file: String,
     /// Begin at a part, such as block[3].values, or at what holds a byte offset
     #[arg(long, value_name = "PATH|OFFSET")]
@@ -193,7 +193,7 @@ pub(crate) struct Count {
 
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
-    /// The file
+    /// The file (`-` is standard input, FILE::MEMBER a part of a container); one, and no pattern
     pub(crate) file: String,
     /// Columns, by name; of a matrix also 3,7..9
     #[arg(long, value_name = "A,B")]
@@ -210,7 +210,7 @@ pub(crate) struct Describe {
 
 #[derive(Debug, Args)]
 pub(crate) struct Plot {
-    /// The file
+    /// The file (`-` is standard input, FILE::MEMBER a part of a container); one, and no pattern
     pub(crate) file: String,
     /// The picture, OUT.svg or OUT.png; without it, it is drawn as text
     #[arg(short = 'o', value_name = "OUT")]
@@ -236,7 +236,7 @@ pub(crate) struct Plot {
 
 #[derive(Debug, Args)]
 pub(crate) struct ViewFiles {
-    /// Files
+    /// Files, also as patterns (FILE::MEMBER is a part of a container)
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<String>,
     /// The port (0: any that is free)
@@ -257,9 +257,11 @@ pub(crate) struct ViewFiles {
 
 #[derive(Debug, Args)]
 pub(crate) struct Query {
-    /// The file
+    /// The file (`-` is standard input, FILE::MEMBER a part of a container); one, and no pattern
     pub(crate) file: String,
-    /// An operation and its arguments (get I, rank I, select K, …), or - for one query a line from standard input
+    /// An operation and its arguments, or - for one query a line from standard input. Bits: get I, rank I, rank0 I, select K,
+    /// select0 K, pred I, succ I, inverse_select I, count, len. Wavelet matrices: get I, rank I V, select K V, inverse_select I,
+    /// pred I V, succ I V, count V, positions V, range_count LO HI V, quantile LO HI K, len. Vectors: get I, len
     #[arg(required = true, allow_negative_numbers = true, value_name = "OP ARGS")]
     pub(crate) query: Vec<String>,
     #[command(flatten)]
@@ -268,7 +270,7 @@ pub(crate) struct Query {
 
 #[derive(Debug, Args)]
 pub(crate) struct Index {
-    /// The file
+    /// The file; one, and no pattern
     pub(crate) file: String,
     /// Replace an existing index
     #[arg(long)]
@@ -279,7 +281,7 @@ pub(crate) struct Index {
 
 #[derive(Debug, Args)]
 pub(crate) struct Type {
-    /// The type; a prefix dynd:, ds:, arrow: or sds: names its language
+    /// The type (docs/types.md); a prefix dynd:, ds:, arrow: or sds: names its language
     pub(crate) text: String,
     /// The language of the text
     #[arg(long, value_name = "LANGUAGE")]
