@@ -81,9 +81,12 @@ impl Counted {
             }
             for _ in 0..head >> 1 {
                 let Ok(group) = levels.take(self.bits as u64) else { return values };
-                for place in (0..8).take(usize::try_from(values).unwrap_or(8)) {
-                    let bits = place * self.bits..(place + 1) * self.bits;
-                    self.add(bits.into_iter().all(|bit| group[bit / 8] >> (bit % 8) & 1 == 0), 1);
+                let mut word = [0; 16];
+                word.iter_mut().zip(group).for_each(|(byte, found)| *byte = *found);
+                let mut word = u128::from_le_bytes(word);
+                for _ in 0..values.min(8) {
+                    self.add(word & ((1 << self.bits) - 1) == 0, 1);
+                    word >>= self.bits;
                 }
                 values = values.saturating_sub(8);
             }
