@@ -40,7 +40,7 @@ mod nan;
 mod options;
 mod outline;
 mod planned;
-#[cfg(any(feature = "csv", feature = "ds", feature = "dynd", feature = "json_lines"))]
+#[cfg(any(feature = "csv", feature = "ds", feature = "dynd", feature = "json", feature = "json_lines"))]
 pub(crate) mod row_output;
 #[cfg(any(feature = "ds", feature = "sds"))]
 mod side_index;

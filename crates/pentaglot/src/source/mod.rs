@@ -4,6 +4,7 @@
 //! Every byte that a format reads is counted here, so tests can assert that a reader reads only what it needs.
 
 mod cache;
+mod lines;
 mod packing;
 mod read_at;
 mod spool;

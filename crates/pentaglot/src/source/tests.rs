@@ -251,6 +251,30 @@ fn a_window_grows_for_what_does_not_fit_and_says_when_nothing_follows() {
 }
 
 #[test]
+fn a_window_knows_the_lines_of_its_memory_and_of_the_current_record() {
+    let text = "a\n\nbc\n".repeat(200);
+    let mut window = Window::new(Slow(text.as_bytes()), 0, 64, Budget::default()).count_lines();
+    let line =
+        |window: &Window<_>, offset: u64| window.with_line(Error::malformed("", "").at(offset)).line_number();
+    let expected = |offset: usize| Some(text[..offset].matches('\n').count() as u64 + 1);
+    for record in [0, 100, 300, 1100] {
+        while window.offset() < record {
+            window.fill(1).unwrap();
+            window.advance(1);
+        }
+        window.begin_record();
+        for offset in record..record + 100 {
+            window.fill(1).unwrap();
+            window.advance(1);
+            for place in record..=offset {
+                assert_eq!(line(&window, place), expected(place as usize));
+            }
+        }
+    }
+    assert_eq!(line(&window, 300), None);
+}
+
+#[test]
 fn a_window_takes_no_more_memory_than_the_file_has_bytes() {
     let bytes = pattern(300);
     let file = tempfile::NamedTempFile::new().unwrap();

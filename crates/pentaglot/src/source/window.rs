@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use arrow_buffer::Buffer;
 
+use super::lines::Lines;
 use super::{Source, SourceReader};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -32,7 +33,7 @@ pub(crate) struct Window<R = SourceReader> {
     /// How much is read at a time.
     step: usize,
     /// Line ends before the memory, if they are counted.
-    lines: Option<u64>,
+    lines: Option<Lines>,
     budget: Budget,
 }
 
@@ -68,7 +69,7 @@ impl<R> Window<R> {
     pub(crate) fn reset(&mut self, input: R, offset: u64) {
         self.input = input;
         (self.position, self.end, self.base, self.ended) = (0, 0, offset, false);
-        (self.len, self.lines, self.failed) = (None, self.lines.map(|_| 0), None);
+        (self.len, self.lines, self.failed) = (None, self.lines.take().map(|_| Lines::default()), None);
     }
 
     /// Changes how much is read at a time.
@@ -78,18 +79,31 @@ impl<R> Window<R> {
 
     /// Counts line ends from here on, for [`with_line`](Self::with_line).
     pub(crate) fn count_lines(mut self) -> Self {
-        self.lines = Some(0);
+        self.lines = Some(Lines::default());
         self
     }
 
-    /// The error with the number of its line, if lines are counted and its offset is still in memory.
+    /// A record begins here, whose lines have numbers until the next one begins.
+    #[inline]
+    pub(crate) fn begin_record(&mut self) {
+        let offset = self.offset();
+        if let Some(lines) = &mut self.lines {
+            lines.begin_record(offset);
+        }
+    }
+
+    /// The error with the number of its line, if lines are counted and its offset is in memory or in the current record.
     #[cold]
     pub(crate) fn with_line(&self, error: Error) -> Error {
-        let before = error.offset().and_then(|offset| offset.checked_sub(self.base));
-        let (Some(lines), Some(before)) = (self.lines, before) else { return error };
+        let (Some(lines), Some(offset)) = (&self.lines, error.offset()) else { return error };
+        let Some(before) = offset.checked_sub(self.base) else {
+            return match lines.before(offset) {
+                Some(line) => error.line(line),
+                None => error,
+            };
+        };
         let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.end);
-        let before = self.memory.as_slice().get(..before).unwrap_or_default();
-        error.line(lines + line_ends(before) + 1)
+        error.line(lines.after(self.memory.as_slice().get(..before).unwrap_or_default()))
     }
 
     /// The offset in the file of the next byte.
@@ -160,18 +174,14 @@ impl<R> Window<R> {
         self.budget.check((count + rest.len()) as u64).map_err(|error| error.at(self.offset()))?;
         let memory = pieces.iter().map(Window::rest).chain([rest]).collect::<Vec<_>>().concat();
         if let Some(lines) = &mut self.lines {
-            *lines += line_ends(&self.memory[..self.position]);
-            *lines = lines.saturating_sub(line_ends(&memory[..count]));
+            lines.leave(&self.memory[..self.position], self.base);
+            lines.come_back(&memory[..count]);
         }
         self.base = self.offset().saturating_sub(count as u64);
         (self.position, self.end) = (0, memory.len());
         self.memory = Buffer::from_vec(memory);
         Ok(())
     }
-}
-
-fn line_ends(text: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', text).count() as u64
 }
 
 impl<R: Read> Window<R> {
@@ -234,7 +244,7 @@ impl<R: Read> Window<R> {
         self.budget.check(size as u64).map_err(|error| error.at(self.offset()))?;
         let memory = std::mem::take(&mut self.memory);
         if let Some(lines) = &mut self.lines {
-            *lines += line_ends(&memory[..self.position]);
+            lines.leave(&memory[..self.position], self.base);
         }
         let used = self.position..self.end;
         (self.base, self.position, self.end) = (self.offset(), 0, held);

@@ -6,11 +6,16 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_schema::{Field, Fields, Schema, SchemaRef};
 
+use super::pieces::Cuts;
 use crate::error::{Context, Error, Result};
 use crate::hub::json::decode::{JsonColumn, Record, fields_without_mixed, without_mixed};
 use crate::hub::shape;
 use crate::limits::Budget;
+use crate::source::Window;
 use crate::wire::json::Scanner;
+
+/// The most bytes that tell where a row of an array begins.
+const MOST_BEGIN_BYTES: usize = 256;
 
 /// How rows follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +30,45 @@ impl Framing {
     pub(super) fn begin(self) -> Frame {
         Frame { framing: self, state: State::Before }
     }
+
+    /// Reads text that begins with a row, but not with the first one of an array.
+    pub(super) fn within<R: Read>(self, text: Window<R>, budget: &Budget) -> (Frame, Scanner<R>) {
+        let scanner = Scanner::of(text, budget.clone());
+        match self {
+            Framing::Lines => (self.begin(), scanner),
+            Framing::Array => (Frame { framing: self, state: State::AfterComma }, scanner.at_depth(1)),
+        }
+    }
+
+    /// Where text of such rows may be cut, as its first bytes show; `None` if they do not.
+    pub(super) fn cuts(self, sample: &[u8], budget: &Budget) -> Option<Cuts> {
+        match self {
+            Framing::Lines => Some(Cuts::AfterLines),
+            Framing::Array => row_begin(sample, budget).map(Cuts::before),
+        }
+    }
+}
+
+/// The bytes with which the first row of an array begins, up to the end of its first key; `None` if it is no object.
+fn row_begin<'s>(sample: &'s [u8], budget: &Budget) -> Option<&'s [u8]> {
+    let mut scanner = Scanner::new(sample, budget.clone());
+    scanner.skip_byte_order_mark().ok()?;
+    scanner.begin_array().ok()?;
+    scanner.next_element().ok()?.then_some(())?;
+    let begin = usize::try_from(scanner.offset()).ok()?;
+    scanner.begin_object().ok()?;
+    scanner.str_bytes().ok()?;
+    let end = usize::try_from(scanner.offset()).ok()?;
+    sample.get(begin..end.min(begin + MOST_BEGIN_BYTES))
 }
 
 #[derive(PartialEq)]
 enum State {
     Before,
+    /// Before or after a row, whose comma has not been read.
     Within,
+    /// Where the next row begins.
+    AfterComma,
     After,
 }
 
@@ -43,6 +81,12 @@ pub(super) struct Frame {
 impl Frame {
     /// Goes to the next row; `false` at the end, after which nothing but white space may follow.
     pub(super) fn next<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<bool> {
+        let is_row = self.advance(scanner)?;
+        scanner.window().begin_record();
+        Ok(is_row)
+    }
+
+    fn advance<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<bool> {
         if self.framing == Framing::Lines {
             return Ok(scanner.skip_space()?.is_some());
         }
@@ -50,26 +94,43 @@ impl Frame {
             scanner.begin_array()?;
             self.state = State::Within;
         }
-        if self.state == State::Within && !scanner.next_element()? {
+        if self.state == State::AfterComma {
+            self.state = State::Within;
+            scanner.element_after_comma()?;
+        } else if self.state == State::Within && !scanner.next_element()? {
             self.state = State::After;
             scanner.end()?;
         }
         Ok(self.state == State::Within)
     }
 
-    /// Goes past what ends a row.
-    pub(super) fn end_row<R: Read>(&self, scanner: &mut Scanner<R>) -> Result<()> {
-        match self.framing {
-            Framing::Lines => scanner.end_line(),
-            // A number at the end of the input may be cut.
-            Framing::Array => match scanner.skip_space()? {
-                Some(_) => Ok(()),
-                None => {
-                    let error = Error::truncated("`,` or `]`", "the end of the input");
-                    Err(error.at(scanner.offset()))
-                }
-            },
+    /// Goes past what ends a row, to where the next one begins.
+    pub(super) fn end_row<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<()> {
+        if self.framing == Framing::Lines {
+            return scanner.end_line();
         }
+        match scanner.skip_space()? {
+            Some(b',') => {
+                self.state = State::AfterComma;
+                scanner.bump();
+                // A fault of the input is not one of this row.
+                if let Err(error) = scanner.skip_space() {
+                    scanner.window().fail(error);
+                }
+            }
+            Some(_) => self.state = State::Within,
+            // A number at the end of the input may be cut.
+            None => {
+                let error = Error::truncated("`,` or `]`", "the end of the input");
+                return Err(error.at(scanner.offset()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the scanner is where a row begins or might begin, but not at the first one of an array.
+    pub(super) fn is_at_row(&self) -> bool {
+        self.framing == Framing::Lines || self.state == State::AfterComma
     }
 }
 

@@ -21,6 +21,9 @@ use crate::limits::Budget;
 use crate::source::{Source, Window};
 use crate::wire::json::{self, Scanner};
 
+#[cfg(test)]
+mod tests;
+
 /// Rows per batch of a document that is read whole, unless asked otherwise.
 pub(super) const BATCH_ROWS: usize = 8192;
 /// A batch has fewer rows where there are so many columns that it would have more cells than this.
@@ -104,48 +107,56 @@ impl JsonRows {
 
     /// The rows that are asked for.
     pub(super) fn rows(&self, request: &Selection) -> Result<Rows> {
-        let full = &self.summary.schema;
         let schema = Arc::clone(request.decoded_schema());
+        request.project_lists(rows::from_batches(schema, self.reader(request)?))
+    }
+
+    fn reader(&self, request: &Selection) -> Result<Reader> {
+        let full = &self.summary.schema;
         // The only column of an array or a matrix is the element.
         let is_table = Shape::of(full) == Shape::Table;
         let chosen = request.columns().filter(|_| is_table).map(|_| request.fields());
         let wanted: Option<Arc<[usize]>> = chosen.as_deref().map(Arc::from);
-        let piece =
-            Arc::new(PieceDecoder { layout: self.layout.clone(), wanted, budget: self.budget.clone() });
-        let decoder = piece.decoder()?;
         let range = request.range(u64::MAX);
         let is_own_size = request.batch_rows() == 0;
         let batch_bytes = match is_own_size {
             true => batch_text_bytes(&self.budget),
             false => self.budget.batch_bytes(BATCH_BYTES),
         };
-        let in_pieces = self.framing == Framing::Lines && is_own_size && range == (0..u64::MAX);
+        let in_pieces = is_own_size && range == (0..u64::MAX);
+        let cuts = if in_pieces { self.framing.cuts(self.input.sample(), &self.budget) } else { None };
+        let piece = Arc::new(PieceDecoder {
+            framing: self.framing,
+            layout: self.layout.clone(),
+            wanted,
+            batch_rows: request.batch_rows_or(batch_rows(self.layout.len(), &self.budget)),
+            batch_bytes,
+            budget: self.budget.clone(),
+        });
+        let decoder = piece.decoder()?;
         // A selection without columns of an array has no column either.
         let keep = match (request.columns(), is_table) {
             (Some(_), true) => chosen.as_deref().map(file_order),
             (Some(columns), false) if !request.cuts_lists() => Some(columns.indices().map(|_| 0).collect()),
             _ => None,
         };
-        let reader = Reader {
+        Ok(Reader {
             frame: self.framing.begin(),
             scanner: self.scanner()?,
             decoder,
             batches: Arc::new(RowBatches {
                 order: keep,
-                schema: Arc::clone(&schema),
+                schema: Arc::clone(request.decoded_schema()),
                 elements: self.elements,
             }),
             row: 0,
             from: range.start,
             to: range.end,
-            batch_rows: request.batch_rows_or(batch_rows(self.layout.len(), &self.budget)),
-            batch_bytes,
             guessed: self.guessed,
             id: self.summary.format,
-            pieces: Pieces::new(in_pieces, &self.control, &self.budget),
+            pieces: Pieces::new(cuts, &self.control, &self.budget),
             piece,
-        };
-        request.project_lists(rows::from_batches(schema, reader))
+        })
     }
 
     /// Reads every row. Rules: `type` (a value that is not of its column's type), `unknown-key`, `missing-key`, `repeated-key`,
@@ -292,11 +303,15 @@ impl RowBatches {
     }
 }
 
-/// Reads pieces of lines.
+/// Reads pieces of rows.
 struct PieceDecoder {
+    framing: Framing,
     layout: RowLayout,
     /// The columns that are wanted; `None`: all.
     wanted: Option<Arc<[usize]>>,
+    /// A batch ends with the row that has this number, or that ends at so many bytes or later.
+    batch_rows: usize,
+    batch_bytes: u64,
     budget: Budget,
 }
 
@@ -306,17 +321,19 @@ impl PieceDecoder {
         RowDecoder::new(&self.layout, wanted, &self.budget)
     }
 
-    /// The rows of a piece, which has fewer than `most`. Each begins with its line, so that a batch that is read elsewhere
-    /// ends at the same row.
-    fn read(&self, piece: Window<Empty>, most: usize) -> Result<RowDecoder<Empty>> {
+    /// The rows of a piece: an error unless the batch that is read elsewhere ends at the same row.
+    fn read(&self, piece: Window<Empty>) -> Result<RowDecoder<Empty>> {
         let mut decoder = self.decoder()?;
-        let mut scanner = Scanner::of(piece, self.budget.clone());
+        let (mut frame, mut scanner) = self.framing.within(piece, &self.budget);
+        let start = scanner.offset();
         while let Some(byte) = scanner.peek_byte()? {
-            if byte.is_ascii_whitespace() || decoder.rows() + 1 >= most {
-                return Err(Error::malformed("the begin of a row", "white space, or one row too many"));
+            let is_full =
+                decoder.rows() + 1 >= self.batch_rows || scanner.offset() - start >= self.batch_bytes;
+            if byte.is_ascii_whitespace() || is_full || !frame.is_at_row() {
+                return Err(Error::malformed("the begin of a row", "something else, or one row too many"));
             }
             decoder.read(&mut scanner)?;
-            scanner.end_line()?;
+            frame.end_row(&mut scanner)?;
         }
         Ok(decoder)
     }
@@ -330,8 +347,6 @@ struct Reader {
     row: u64,
     from: u64,
     to: u64,
-    batch_rows: usize,
-    batch_bytes: u64,
     guessed: bool,
     id: &'static str,
     pieces: Pieces<RecordBatch>,
@@ -340,10 +355,13 @@ struct Reader {
 
 impl Reader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let (piece, batches, most) = (&self.piece, &self.batches, self.batch_rows);
+        if !self.frame.is_at_row() {
+            return self.batch();
+        }
+        let (piece, batches) = (&self.piece, &self.batches);
         let read = self.pieces.next(self.scanner.window(), |window| {
             let (piece, batches) = (Arc::clone(piece), Arc::clone(batches));
-            move || batches.batch(&mut piece.read(window, most)?)
+            move || batches.batch(&mut piece.read(window)?)
         })?;
         let Some(batch) = read else { return self.batch() };
         self.row += batch.num_rows() as u64;
@@ -353,9 +371,9 @@ impl Reader {
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
         // Rows that are skipped do not count.
         let mut start = self.scanner.offset();
-        while self.decoder.rows() < self.batch_rows
+        while self.decoder.rows() < self.piece.batch_rows
             && self.row < self.to
-            && (self.decoder.rows() == 0 || self.scanner.offset() - start < self.batch_bytes)
+            && (self.decoder.rows() == 0 || self.scanner.offset() - start < self.piece.batch_bytes)
             && self.frame.next(&mut self.scanner).map_err(|error| self.scanner.with_line(error))?
         {
             if self.decoder.rows() == 0 {

@@ -1,4 +1,7 @@
-//! Text in pieces that end at line ends, which several threads read side by side.
+//! Text in pieces of whole records, which several threads read side by side.
+//!
+//! Text is cut where a record seems to end, which is right if a piece that begins with a record turns out to be whole records: then
+//! the next piece begins with one too.
 //!
 //! Pieces are read without any message: where one is not plain (a record goes on past its end, a value does not fit), the
 //! careful reader reads it again, from the same place to the same end, and says what is wrong. So messages come from one place,
@@ -6,6 +9,8 @@
 
 use std::collections::VecDeque;
 use std::io::{Empty, Read};
+
+use memchr::memmem::Finder;
 
 use crate::control::{Ahead, Control};
 use crate::error::{ErrorKind, Result};
@@ -32,11 +37,44 @@ pub(super) fn batch_rows(columns: usize, budget: &Budget) -> usize {
     usize::try_from(cells / (columns as u64).max(1)).unwrap_or(usize::MAX).max(1)
 }
 
+/// Where text may be cut into pieces.
+pub(super) enum Cuts {
+    /// After line ends, and at the end of the input.
+    AfterLines,
+    /// Before the bytes with which records begin. What ends the last record is no part of a piece.
+    Before(Box<Finder<'static>>),
+}
+
+impl Cuts {
+    /// Before these bytes.
+    pub(super) fn before(begin: &[u8]) -> Self {
+        Cuts::Before(Box::new(Finder::new(begin).into_owned()))
+    }
+
+    /// Where a piece of text ends: at the first place for a cut that is `least` bytes or more from its begin. `None` if there is none
+    /// in this text, or only far away.
+    fn end(&self, text: &[u8], least: usize, is_last: bool) -> Option<usize> {
+        let least = least.max(1);
+        match self {
+            Cuts::AfterLines => {
+                let line_end = text.get(least - 1..).and_then(|rest| memchr::memchr(b'\n', rest));
+                line_end.map(|end| least + end).or((is_last && !text.is_empty()).then_some(text.len()))
+            }
+            // All of a text may be in memory, and these bytes nowhere in it.
+            Cuts::Before(begin) => {
+                let near = text.get(..least.saturating_mul(2)).unwrap_or(text);
+                near.get(least..).and_then(|near| begin.find(near)).map(|begin| least + begin)
+            }
+        }
+    }
+}
+
 /// Pieces of text that are read ahead, each into a `T`.
 pub(super) struct Pieces<T> {
     /// The texts of the pieces that are being read, and their results.
     texts: VecDeque<Window<Empty>>,
     ahead: Ahead<T>,
+    cuts: Option<Cuts>,
     /// How many pieces are read ahead; 0: the careful reader reads everything.
     most: usize,
     bytes: usize,
@@ -48,20 +86,26 @@ pub(super) struct Pieces<T> {
 }
 
 impl<T: Send + 'static> Pieces<T> {
-    /// Text that is cut into pieces if `allowed` and if the job has several threads.
-    pub(super) fn new(allowed: bool, control: &Control, budget: &Budget) -> Self {
+    /// Text that is cut into pieces if it may be cut and if the job has several threads.
+    pub(super) fn new(cuts: Option<Cuts>, control: &Control, budget: &Budget) -> Self {
         let bytes = batch_text_bytes(budget);
         let room = usize::try_from(budget.limits().max_alloc / 64 / bytes).unwrap_or(usize::MAX);
         let most = control.threads().saturating_mul(AHEAD).min(room);
         Pieces {
             texts: VecDeque::new(),
             ahead: Ahead::new(control),
-            most: if allowed && control.threads() > 1 && room > 1 { most } else { 0 },
+            most: if cuts.is_some() && control.threads() > 1 && room > 1 { most } else { 0 },
+            cuts,
             bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             careful: 0,
             next_careful: 1,
             plain: 0,
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn plain(&self) -> usize {
+        self.plain
     }
 
     /// What the next piece of a window was read into. `None`: the careful reader reads the next batch. `reader` makes what reads a
@@ -113,7 +157,8 @@ impl<T: Send + 'static> Pieces<T> {
 
     /// Where the next piece of a window ends; `None` if it does not end soon.
     fn cut<R: Read>(&self, window: &mut Window<R>) -> Option<usize> {
-        // The last line of a piece goes past its nominal end, most often by little.
+        let cuts = self.cuts.as_ref()?;
+        // The last record of a piece goes past its nominal end, most often by little.
         [self.bytes / 8, self.bytes].into_iter().find_map(|more| {
             match window.fill(self.bytes.saturating_add(more)) {
                 // The careful reader needs less memory.
@@ -122,17 +167,9 @@ impl<T: Send + 'static> Pieces<T> {
                 Err(error) => window.fail(error),
                 Ok(_) => {}
             }
-            cut(window.rest(), self.bytes, window.is_last())
+            cuts.end(window.rest(), self.bytes, window.is_last())
         })
     }
-}
-
-/// Where a piece of text ends: with the first line that ends at `least` bytes or later; at the end of the input, with the last
-/// line. `None` if it does not end in this text.
-fn cut(text: &[u8], least: usize, is_last: bool) -> Option<usize> {
-    let from = least.max(1) - 1;
-    let line_end = text.get(from..).and_then(|rest| memchr::memchr(b'\n', rest));
-    line_end.map(|line_end| from + line_end + 1).or((is_last && !text.is_empty()).then_some(text.len()))
 }
 
 #[cfg(test)]
@@ -143,6 +180,7 @@ mod tests {
     #[test]
     fn a_piece_ends_with_the_first_line_that_is_long_enough() {
         let text = b"aaa\nbb\n\ncccccccc\nd";
+        let cut = |text: &[u8], least, is_last| Cuts::AfterLines.end(text, least, is_last);
         assert_eq!(cut(text, 4, true), Some(4));
         assert_eq!(cut(text, 5, true), Some(7));
         assert_eq!(cut(text, 8, true), Some(8));
@@ -152,6 +190,18 @@ mod tests {
         assert_eq!(cut(text, 100, false), None);
         assert_eq!(cut(text, 100, true), Some(18));
         assert_eq!(cut(b"", 1, true), None);
+    }
+
+    #[test]
+    fn a_piece_ends_before_the_first_record_that_is_far_enough() {
+        let text = b"{\"a\":1},{\"a\":2},\n{\"b\":3},{\"a";
+        let cut = |least, is_last| Cuts::before(b"{\"a\"").end(text, least, is_last);
+        assert_eq!(cut(6, false), Some(8));
+        assert_eq!(cut(8, false), Some(8));
+        assert_eq!(cut(5, false), None, "it is far away");
+        assert_eq!(cut(9, false), None, "it may go on");
+        assert_eq!(cut(9, true), None, "what ends the last record is left");
+        assert_eq!(cut(100, true), None);
     }
 
     /// Text that fails after its last byte.
@@ -178,7 +228,7 @@ mod tests {
     /// careful reader was used.
     fn read_all(text: &[u8], threads: usize) -> (Vec<String>, Vec<usize>, Error) {
         let budget = Budget::default();
-        let mut pieces = Pieces::new(true, &Control::new(threads), &budget);
+        let mut pieces = Pieces::new(Some(Cuts::AfterLines), &Control::new(threads), &budget);
         let mut window = Window::new(Failing(text), 0, 1 << 16, budget).count_lines();
         let words = |text: &[u8]| {
             let text = String::from_utf8(text.to_vec()).unwrap();

@@ -1,6 +1,5 @@
 //! A whole stream of rows as one JSON document.
 
-use std::collections::HashSet;
 use std::io::Write;
 
 use arrow_array::cast::AsArray;
@@ -65,11 +64,7 @@ impl<W: Write> JsonDocument<W> {
                 buffer.extend_from_slice(b"\"entries\":[");
             }
             _ => {
-                let mut names = HashSet::new();
-                if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
-                    let what = format!("an object with two keys {:?}", twice.name());
-                    return Err(Error::unsupported(what));
-                }
+                Columns::check_names(&schema)?;
                 buffer.push(b'[');
             }
         }
@@ -88,14 +83,10 @@ impl<W: Write> JsonDocument<W> {
         };
         for row in 0..batch.num_rows() {
             self.separate();
-            match self.form {
-                Form::Table => columns.write_object(row, &mut self.buffer)?,
-                Form::Columns | Form::Coo => columns.write_array(row, &mut self.buffer)?,
-                Form::Value if self.count > 1 => {
-                    return Err(Error::malformed("exactly one row for a value", "more"));
-                }
-                _ => columns.write_cell(0, row, &mut self.buffer)?,
+            if self.form == Form::Value && self.count > 1 {
+                return Err(Error::malformed("exactly one row for a value", "more"));
             }
+            columns.write_row(self.form, row, &mut self.buffer)?;
             if let Some((rows, cols)) = &coordinates {
                 self.seen_rows = self.seen_rows.max(rows[row].saturating_add(1));
                 self.seen_cols = self.seen_cols.max(cols[row].saturating_add(1));
@@ -136,7 +127,7 @@ impl<W: Write> JsonDocument<W> {
 
     fn separate(&mut self) {
         if self.count > 0 {
-            self.buffer.extend_from_slice(b",\n");
+            self.buffer.extend_from_slice(Columns::SEPARATOR);
         }
         self.count += 1;
     }

@@ -1,10 +1,12 @@
 //! One encoder per column, chosen once for a batch.
 
+use std::collections::HashSet;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrowPrimitiveType, BooleanArray, PrimitiveArray, RecordBatch};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
+use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 
 use super::JsonOptions;
 use super::nested::{
@@ -15,6 +17,7 @@ use super::text::{Float, special_float, write_decimal};
 use super::time::{Zone, write_date, write_time, write_timestamp};
 use crate::error::{Error, Result};
 use crate::hub::extension::{self, tensor_shape};
+use crate::hub::shape::Form;
 use crate::wire::json::write_string;
 
 /// Writes the value of one row of one array. Several threads may write different rows.
@@ -48,6 +51,18 @@ impl<F: Fn(usize, &mut Vec<u8>) + Send + Sync> Encode for F {
 pub struct Columns<'a>(Record<'a>);
 
 impl<'a> Columns<'a> {
+    /// What separates the rows of an array.
+    pub(crate) const SEPARATOR: &'static [u8] = b",\n";
+
+    /// Returns an error if two columns have the same name: rows would be objects that have a key twice.
+    pub(crate) fn check_names(schema: &Schema) -> Result<()> {
+        let mut names = HashSet::new();
+        match schema.fields().iter().find(|field| !names.insert(field.name())) {
+            Some(twice) => Err(Error::unsupported(format!("an object with two keys {:?}", twice.name()))),
+            None => Ok(()),
+        }
+    }
+
     /// Prepares the columns of a batch.
     pub fn new(batch: &'a RecordBatch, options: &JsonOptions) -> Result<Self> {
         let schema = batch.schema_ref();
@@ -63,6 +78,16 @@ impl<'a> Columns<'a> {
     /// Appends a row as an array of its values.
     pub fn write_array(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         write_tuple(&self.0.columns, row, out)
+    }
+
+    /// Appends a row of data of this form.
+    #[inline]
+    pub(crate) fn write_row(&self, form: Form, row: usize, out: &mut Vec<u8>) -> Result<()> {
+        match form {
+            Form::Table => self.write_object(row, out),
+            Form::Columns | Form::Coo => self.write_array(row, out),
+            _ => self.write_cell(0, row, out),
+        }
     }
 
     /// Appends the value of one column of a row.

@@ -79,7 +79,7 @@ fn outputs_do_not_depend_on_the_number_of_threads() {
         let from = to.split(':').next().unwrap();
         let back = converted(&bytes, from, "arrow");
         assert!(!back.is_empty());
-        if matches!(from, "csv" | "jsonl") {
+        if matches!(from, "csv" | "jsonl" | "json") {
             assert!(bytes.len() > 2 << 20, "{from}: {} bytes are not several pieces", bytes.len());
         }
     }
@@ -155,7 +155,7 @@ fn a_fault_in_any_stage_ends_all_with_the_first_error_and_leaves_nothing() {
     let file = || Sink::create(&path, false).unwrap();
     let unchanged = |_: &mut ConvertOptions| ();
     // Reading: the last record of the second piece and of the last one.
-    for text in ["csv", "jsonl"] {
+    for text in ["csv", "jsonl", "json"] {
         let bytes = converted(&arrow, "arrow", text);
         for cut in [bytes.len() * 2 / 3, bytes.len() - 20] {
             let mut broken = bytes[..cut].to_vec();

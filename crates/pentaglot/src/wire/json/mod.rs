@@ -101,6 +101,12 @@ impl<R: Read> Scanner<R> {
         Scanner { window: window.count_lines(), fresh: false, depth: 0, budget, scratch: Vec::new() }
     }
 
+    /// The same scanner of text that is part of so many open arrays and objects.
+    pub(crate) fn at_depth(mut self, depth: u32) -> Self {
+        self.depth = depth;
+        self
+    }
+
     /// The bytes that are read next. Only between two values may they be moved.
     pub(crate) fn window(&mut self) -> &mut Window<R> {
         &mut self.window
@@ -296,14 +302,21 @@ impl<R: Read> Scanner<R> {
             Some(_) if self.fresh => {}
             Some(b',') => {
                 self.bump();
-                if self.skip_space()? == Some(b']') {
-                    return Err(self.unexpected("a value"));
-                }
+                self.element_after_comma()?;
             }
             _ => return Err(self.unexpected("`,` or `]`")),
         }
         self.fresh = false;
         Ok(true)
+    }
+
+    /// Goes to the element that follows a comma, which the caller has read.
+    #[inline]
+    pub(crate) fn element_after_comma(&mut self) -> Result<()> {
+        if self.skip_space()? == Some(b']') {
+            return Err(self.unexpected("a value"));
+        }
+        Ok(())
     }
 
     /// The bytes in the window, for a caller that reads elements of an array without the scanner, and whether the first

@@ -13,7 +13,7 @@ use super::{ID, encoding, outline, schema, validate};
 use crate::control::Control;
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::formats::text::file_order;
-use crate::formats::text::pieces::{Pieces, batch_text_bytes};
+use crate::formats::text::pieces::{Cuts, Pieces, batch_text_bytes};
 use crate::formats::text::sample::{
     BoxRead, GUESSED_NOTE, SampleSize, Sampled, explain_guess, without_offset,
 };
@@ -453,7 +453,7 @@ fn rows(document: &CsvDocument, request: &Selection) -> Result<Rows> {
         false => budget.batch_bytes(BATCH_BYTES),
     };
     let in_pieces = is_own_size && range == (0..u64::MAX) && document.dialect.comment.is_none();
-    let pieces = Pieces::new(in_pieces, &document.control, budget);
+    let pieces = Pieces::new(in_pieces.then_some(Cuts::AfterLines), &document.control, budget);
     let reader = Reader {
         records: document.records()?,
         columns: full.fields().len(),

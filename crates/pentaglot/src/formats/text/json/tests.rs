@@ -7,7 +7,7 @@ use arrow_schema::Schema;
 use super::*;
 use crate::formats::{Findings, Node};
 use crate::hub::Verdict;
-use crate::hub::json::{Columns, JsonOptions};
+use crate::hub::json::{Columns, JsonDocument, JsonOptions};
 use crate::hub::type_text::{parse_schema, print_exact_schema, print_schema};
 use crate::registry::Registry;
 use crate::sink::Sink;
@@ -283,6 +283,32 @@ fn records_are_written_a_line_each() {
     assert_eq!(read(open(write(&batch)).as_ref()).unwrap(), batch);
     for text in ["[[1,2],\n[3,4]]\n", "[1,\n2]\n", "[]\n"] {
         assert_eq!(write(&read(open(text).as_ref()).unwrap()), text);
+    }
+}
+
+#[test]
+fn arrays_are_printed_in_pieces_as_in_one() {
+    let number = |row: usize| format!("{{\"id\":{row},\"text\":\"the text of row {row}\"}}");
+    let table = (0..9000).map(number).collect::<Vec<_>>().join(",");
+    let matrix = "[1,2.5],[3,4],".repeat(5000) + "[5,6]";
+    for text in ["", &table, &matrix, "1,null,3", "{},{}", "[]"] {
+        let rows = read(open(format!("[{text}]")).as_ref()).unwrap();
+        let schema = rows.schema();
+        let empty = rows.slice(0, 0);
+        let half = rows.num_rows() / 2;
+        let batches =
+            [empty, rows.slice(0, half), rows.slice(0, 0), rows.slice(half, rows.num_rows() - half)];
+        let mut document = JsonDocument::begin(Vec::new(), schema.clone(), JsonOptions::default()).unwrap();
+        batches.iter().try_for_each(|batch| document.write(batch)).unwrap();
+        let expected = document.end().unwrap();
+        for threads in [1, 2, 7] {
+            let options = WriteOptions { control: crate::Control::new(threads), ..WriteOptions::default() };
+            let (sink, memory) = Sink::memory();
+            let mut writer = Json.create(sink, schema.clone(), &options).unwrap();
+            batches.iter().try_for_each(|batch| writer.write(batch)).unwrap();
+            assert_eq!(writer.finish().unwrap().rows, rows.num_rows() as u64);
+            assert!(memory.take() == expected, "{} rows with {threads} threads", rows.num_rows());
+        }
     }
 }
 

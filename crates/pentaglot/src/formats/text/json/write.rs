@@ -1,22 +1,22 @@
-//! Writing: one document, in constant memory.
-
-use std::sync::Arc;
+//! Writing: one array, in constant memory.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, IntervalUnit, Schema, SchemaRef};
 
 use crate::error::Result;
+use crate::formats::row_output::RowOutput;
 use crate::formats::text::json_plan::{check_keys, plan_fields};
 use crate::formats::{WriteOptions, WritePlan, Writer, Written, planned};
-use crate::hub::json::JsonDocument;
+use crate::hub::json::{Columns, JsonOptions};
 use crate::hub::{Effect, Form, Plan, shape};
-use crate::sink::Sink;
 
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
-    let (json, written) = (options.json, Arc::new(as_written(schema)));
+    let (json, control, written) = (options.json, options.control.clone(), as_written(schema));
     Ok(planned(steps(schema), move |sink| {
-        let document = JsonDocument::begin(sink, written, json)?;
-        Ok(Box::new(JsonWriter { document, rows: 0 }))
+        Columns::check_names(&written)?;
+        let mut output = RowOutput::new(sink, &control);
+        output.begin.push(b'[');
+        Ok(Box::new(JsonWriter { output, json, form: Form::of(&written), rows: 0 }))
     }))
 }
 
@@ -54,19 +54,32 @@ fn is_interval(schema: &Schema) -> bool {
 
 /// A file being written.
 struct JsonWriter {
-    document: JsonDocument<Sink>,
+    output: RowOutput,
+    json: JsonOptions,
+    form: Form,
     rows: u64,
 }
 
 impl Writer for JsonWriter {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         check_keys(rows, self.rows)?;
+        let columns = Columns::new(rows, &self.json)?;
+        let (form, is_first) = (self.form, self.rows == 0);
+        self.output.write_rows(rows, 0, |range, out| {
+            for row in range {
+                if row > 0 || !is_first {
+                    out.extend_from_slice(Columns::SEPARATOR);
+                }
+                columns.write_row(form, row, out)?;
+            }
+            Ok(())
+        })?;
         self.rows += rows.num_rows() as u64;
-        self.document.write(rows)
+        Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<Written> {
-        let sink = self.document.end()?;
-        Ok(Written::new(self.rows, sink.finish()?))
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        self.output.write(b"]\n")?;
+        Ok(Written::new(self.rows, self.output.finish()?))
     }
 }
