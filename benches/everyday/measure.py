@@ -1,5 +1,5 @@
 """How a program is measured."""
-import os, pathlib, resource, select, statistics, subprocess, sys, time
+import functools, os, pathlib, resource, select, statistics, subprocess, sys, time
 
 #: What a peer prints when it could begin.
 READY = "ready\n"
@@ -12,10 +12,17 @@ def measure(words, ready, folder=None):
     if words[0] == sys.executable:
         *_, peak, printed = watch(words, ready, folder)
         return *map(float, printed.split()), peak
+    start = start_of(words[0])
     ready()
-    start = watch([words[0], "--version"])[:3]
     *used, peak, _ = watch(words, folder=folder)
     return *(max(seconds - of_start, 1e-4) for seconds, of_start in zip(used, start)), peak
+
+
+@functools.cache
+def start_of(command):
+    """Wall seconds, processor seconds and those in the kernel that the command takes to print its version."""
+    runs = [watch([command, "--version"])[:3] for _ in range(21)]
+    return [statistics.median(column) for column in zip(*runs)]
 
 
 def watch(words, ready=None, folder=None):

@@ -24,7 +24,7 @@ REASONS = {
     "hash of Arrow IPC": "BLAKE3 takes half of the processor time, read(2) a quarter: the peer hashes the mapped file in place.",
     "store get": "Chunks of 16 KiB are decompressed one by one and checked by BLAKE3.",
     "describe of a dbdf frame": "Ten statistics of each value, which take 63 % of the processor time, and sorting for the quantiles, 14 %, against reading alone.",
-    "spy plot of CSR": "Reading, at 10 GB/s from the page cache, takes less than twice the start of the command. Counting 8 M entries takes 21 % of the processor time, new memory for the rows 17 %, splitting them into columns and values 9 %, drawing and the PNG 18 %, reading 8 %.",
+    "spy plot of CSR": "Counting 8 M entries takes 21 % of the processor time, new memory for the rows 17 %, splitting them into columns and values 9 %, drawing and the PNG 18 %, reading 8 %.",
     "compressed npz to dbdf CSR": "A member is one DEFLATE stream, which one thread inflates; two members are inflated side by side, but the values are most of the bytes: to inflate them alone takes more than a third of SciPy's time. zlib-rs takes 60 % of the processor time and is about 1.6 times as fast as the zlib of Python.",
     "dbdf CSR to compressed npz": "Deflating takes 85 % of the processor time, at the level that NumPy uses too.",
     "csv to parquet": "Finding the ends of fields takes 13 % of the processor time, zstd 15 %, checking UTF-8 5 %, dates and times 6 %; the rest is spread over parsing and encoding.",

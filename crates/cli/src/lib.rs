@@ -215,12 +215,18 @@ fn advice(hint: &Hint) -> String {
         Hint::Argument("columns" | "exclude" | "where" | "as", _) if is_sql => {
             "the query chooses rows and columns".to_owned()
         }
-        Hint::Argument(name, value) if has_option(name) => format!("try --{name} {value}"),
-        Hint::Argument(name, value) => format!("convert with --{name} {value}"),
+        Hint::Argument(name, value) if has_option(name) => format!("try --{name} {}", quoted(value)),
+        Hint::Argument(name, value) => format!("convert with --{name} {}", quoted(value)),
         Hint::MakeFolder(folder) => format!("mkdir -p '{folder}' makes it"),
         Hint::Advice(text) => text.clone().into_owned(),
         _ => "pentaglot help says more".to_owned(),
     }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-.,:=/".contains(c);
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Runs the command with these arguments, of which the first is its own name, and returns its exit status. It sets the

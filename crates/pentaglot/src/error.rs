@@ -70,7 +70,8 @@ pub enum Hint {
     Limit(&'static str),
     /// Set an option of a format: `key=value`.
     Option(Cow<'static, str>),
-    /// Give an argument of the job: its name on the command line, such as `columns`, and its value.
+    /// Give an argument of the job: its name on the command line, such as `columns`, and its value, not quoted. Names of columns are
+    /// separated by commas; one in a name is written `\,`.
     Argument(&'static str, Cow<'static, str>),
     /// Make this folder, in which the output would be.
     MakeFolder(String),

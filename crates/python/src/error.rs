@@ -189,6 +189,12 @@ fn advice(hint: &Hint) -> String {
         },
         Hint::Argument("to", format) => format!("format={format:?} names a format"),
         Hint::Argument("as", value) => format!("try as_type={value:?}"),
+        Hint::Argument(name @ ("columns" | "exclude"), names) => {
+            // A comma in a name is escaped.
+            let names = names.replace("\\,", "\0");
+            let names: Vec<String> = names.split(',').map(|name| name.replace('\0', ",")).collect();
+            format!("try {name}={names:?}")
+        }
         Hint::Argument(name, value) => format!("try {name}={value:?}"),
         Hint::MakeFolder(folder) => format!("os.makedirs({folder:?}) makes it"),
         Hint::Advice(text) => text.clone().into_owned(),

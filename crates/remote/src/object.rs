@@ -168,13 +168,19 @@ impl ReadAt for Object {
         true
     }
 
+    /// Asks as every other read does: addresses that are signed for reading allow no other request.
     fn unchanged(&self) -> io::Result<bool> {
         let place = &self.place;
-        let head = place.stores.wait(async { place.store()?.head(&place.path).await });
-        match head.map_err(|error| Fault::new(&self.place.address, error)) {
-            Ok(meta) => Ok(self.is_same(&meta)),
-            Err(fault) if fault.is_absent() => Ok(false),
-            Err(fault) => Err(fault.into()),
+        let options = match self.meta.size {
+            // An object without bytes has no range.
+            0 => GetOptions { head: true, ..GetOptions::default() },
+            _ => self.options(0..1),
+        };
+        let now = place.stores.wait(async { place.store()?.get_opts(&place.path, options).await });
+        match now {
+            Ok(result) => Ok(self.is_same(&result.meta)),
+            Err(Stored::Precondition { .. } | Stored::NotFound { .. }) => Ok(false),
+            Err(error) => Err(Fault::new(&place.address, error).into()),
         }
     }
 

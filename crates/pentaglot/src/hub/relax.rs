@@ -168,7 +168,7 @@ pub fn no_nulls_hint(kind: &DataType, column: &str) -> Hint {
         kind if kind.is_integer() => {
             Hint::Advice("after a cast to float64 the option nulls=nan makes them NaN".into())
         }
-        _ => Hint::Argument("where", format!("'\"{column}\" is not null'").into()),
+        _ => Hint::Argument("where", format!("\"{}\" is not null", column.replace('"', "\"\"")).into()),
     }
 }
 

@@ -362,10 +362,7 @@ impl Conversion {
         let is_image = |field: &Arc<Field>| extension::name(field) == Some(extension::IMAGE);
         let has_images = self.adapt.is_none() && self.selection.schema().fields().iter().any(is_image);
         self.plan.check(self.allow_lossy).map_err(|error| match self.choice() {
-            _ if has_images => {
-                let value = "TYPE, with a tensor of numbers in the place of the image: docs/images.md";
-                error.hint(Hint::Argument("as", value.into()))
-            }
+            _ if has_images => error.hint(Hint::Argument("as", "TYPE".into())),
             Some(hint) => error.hint(hint),
             None => error,
         })

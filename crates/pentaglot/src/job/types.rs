@@ -244,7 +244,13 @@ fn with_names(text: &str, error: Error) -> Error {
                 Some((precision.trim().parse::<u8>().ok()?, scale.trim().parse::<i8>().ok()?))
             };
             let (precision, scale) = digits.and_then(parse).unwrap_or((10, 2));
-            clear.hint(Hint::Advice(format!("did you mean decimal128[{precision}, {scale}]?").into()))
+            let name = match precision {
+                _ if u8::try_from(scale).is_ok_and(|scale| scale > precision) => return clear,
+                1..=38 => "decimal128",
+                39..=76 => "decimal256",
+                _ => return clear,
+            };
+            clear.hint(Hint::Advice(format!("did you mean {name}[{precision}, {scale}]?").into()))
         }
         Some(name) => clear.hint(Hint::Advice(format!("did you mean {name}?").into())),
         None => clear,

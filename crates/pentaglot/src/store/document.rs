@@ -218,7 +218,7 @@ impl StoredRows {
             }
             let decode = |column: &mut ColumnReader| column.read(root, count, *is_matrix, budget);
             let arrays = columns.par_iter_mut().map(decode).collect::<Vec<Result<_>>>();
-            // The first error, whichever came first.
+            // The error of the first column, whichever thread met one first.
             arrays.into_iter().collect::<Result<Vec<_>>>()
         })??;
         self.left -= count as u64;

@@ -25,7 +25,7 @@ use crate::sink::Sink;
 use crate::source::Source;
 use crate::wire::bson;
 
-/// What a value and its compressed form may take together, most often: a column that is read apart has both in memory.
+/// What a value of fixed width and its compressed form take together at the most: a column that is read apart has both in memory.
 const VALUE_BYTES: u64 = 16;
 
 /// What writing this schema will do, and the writer that does it.
@@ -224,7 +224,7 @@ impl Writer for BsondfWriter {
         let encode = |(place, (name, kind)): (usize, &(String, Type))| {
             encode_with(encoder, name, |out| encoder.read_array(out, name, kind, (input.read)(place)?, count))
         };
-        // As many at a time as fit in memory, whatever the number of threads.
+        // As many at a time as fit in memory if all have a fixed width, whatever the number of threads.
         let room = self.encoder.budget.limits().max_alloc / 4 * 3;
         let together = room / input.rows.saturating_mul(VALUE_BYTES);
         let together = usize::try_from(together).unwrap_or(usize::MAX).max(1);

@@ -147,7 +147,7 @@ fn of_damaged(source: &Source, meta: Option<&Meta>, budget: &Budget, fault: Opti
         _ => {
             let names: Vec<String> =
                 layouts.iter().map(|layout| format!("{ID}:{}", layout.header.dialect.name())).collect();
-            return Err(fault().hint(Hint::Argument("from", names.join(" or ").into())));
+            return Err(fault().hint(Hint::FromOne(names.join(" or ").into())));
         }
     };
     let layout = layouts.swap_remove(by_meta.unwrap_or(0));

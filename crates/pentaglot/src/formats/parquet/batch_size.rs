@@ -15,7 +15,8 @@ pub(super) const MOST_BATCH_ROWS: u64 = 64 << 10;
 /// What a value may take in addition to its bytes: an offset, a bit for null, levels, a type of Arrow that is wider than that of the file.
 const MORE_BYTES: u64 = 8;
 
-/// What a batch may take if all its values are as long as they may be. The `parquet` crate makes no batch of texts with more than 2 GiB.
+/// What a batch may take if all its values that are not in the pages as they are, are as long as they may be. The `parquet` crate makes
+/// no batch of texts with more than 2 GiB.
 pub(super) fn most_batch_bytes(limits: &Limits) -> u64 {
     (limits.max_alloc / 4).min(1 << 30)
 }
@@ -33,13 +34,17 @@ pub(super) struct ChunkSize {
     pub values: u64,
     /// The bytes of the pages, not packed.
     unpacked_bytes: u64,
-    /// How many byte strings may be longer than what is in their page: those of dictionaries, and those that begin like the one before.
+    /// How many byte strings may be those of the dictionary.
     repeated: u64,
     /// The most bytes of such a byte string, and those of one in the dictionary on average.
     longest: u64,
     mean: u64,
+    /// Whether there are byte strings that may begin like the one before, and be of any length.
+    pub has_prefixes: bool,
     /// The most values of a row.
     pub row_values: u64,
+    /// The bytes of a missing list of fixed size that is in another list: each value may be one.
+    pub padding: u64,
 }
 
 impl ChunkSize {
@@ -47,7 +52,20 @@ impl ChunkSize {
         let row_values = if has_lists(column) { u64::MAX } else { 1 };
         let width = value_width(column);
         let (values, unpacked_bytes, repeated, longest, mean) = (0, 0, 0, 0, 0);
-        ChunkSize { leaf, width, rows, values, unpacked_bytes, repeated, longest, mean, row_values }
+        let (has_prefixes, padding) = (false, 0);
+        ChunkSize {
+            leaf,
+            width,
+            rows,
+            values,
+            unpacked_bytes,
+            repeated,
+            longest,
+            mean,
+            has_prefixes,
+            row_values,
+            padding,
+        }
     }
 
     /// Takes note of the dictionary, whose longest value has so many bytes.
@@ -61,21 +79,19 @@ impl ChunkSize {
         let header = &page.header;
         self.values = self.values.saturating_add(header.value_count);
         self.unpacked_bytes = self.unpacked_bytes.saturating_add(header.unpacked_bytes);
-        // PLAIN, DELTA_LENGTH_BYTE_ARRAY and BYTE_STREAM_SPLIT have all bytes of each value.
-        if !matches!(header.encoding, 0 | 6 | 9) {
+        // PLAIN_DICTIONARY and RLE_DICTIONARY
+        if matches!(header.encoding, 2 | 8) {
             self.repeated = self.repeated.saturating_add(header.value_count);
         }
-        // DELTA_BYTE_ARRAY: a byte string may begin like the one before.
-        if header.encoding == 7 {
-            self.longest = self.longest.max(header.unpacked_bytes);
-        }
+        // DELTA_BYTE_ARRAY
+        self.has_prefixes |= header.encoding == 7;
     }
 
     /// The most bytes of so many rows, without those that are in the pages as they are.
     fn most_bytes(&self, rows: u64) -> u64 {
         let values = self.values.min(rows.saturating_mul(self.row_values));
         let longer = if self.width.is_some() { 0 } else { values.min(self.repeated) };
-        let width = self.width.unwrap_or(0).saturating_add(MORE_BYTES);
+        let width = self.width.unwrap_or(0).saturating_add(MORE_BYTES).saturating_add(self.padding);
         values.saturating_mul(width).saturating_add(longer.saturating_mul(self.longest))
     }
 
@@ -164,32 +180,49 @@ impl Sizes {
 
     /// The most bytes that a batch of so many rows takes in memory.
     pub(super) fn most_bytes(&self, rows: u64) -> u64 {
+        if self.chunks.iter().any(|chunk| chunk.has_prefixes) {
+            return u64::MAX;
+        }
         let pages = self.chunks.iter().map(|chunk| chunk.unpacked_bytes).fold(0, u64::saturating_add);
         self.batch_bytes(rows).saturating_add(pages)
     }
 }
 
-/// The bytes that a missing list of fixed size takes in a row.
+/// The bytes of missing lists of fixed size in a row, those in other lists left out.
 fn padding_bytes(data_type: &DataType) -> u64 {
-    let size = |size: &i32| u64::try_from(*size).unwrap_or(0);
     match data_type {
-        DataType::FixedSizeList(item, count) => size(count).saturating_mul(item_bytes(item.data_type())),
+        DataType::FixedSizeList(_, _) => item_bytes(data_type),
         DataType::Struct(fields) => {
             fields.iter().map(|field| padding_bytes(field.data_type())).fold(0, u64::saturating_add)
+        }
+        _ => 0,
+    }
+}
+
+/// The bytes of missing lists of fixed size in an item of a list.
+pub(super) fn padding_in_lists(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::FixedSizeList(item, _) => padding_in_lists(item.data_type()),
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| padding_in_lists(field.data_type())).fold(0, u64::saturating_add)
         }
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::ListView(item)
         | DataType::LargeListView(item)
-        | DataType::Map(item, _) => padding_bytes(item.data_type()),
+        | DataType::Map(item, _) => {
+            padding_bytes(item.data_type()).saturating_add(padding_in_lists(item.data_type()))
+        }
         _ => 0,
     }
 }
 
-/// The bytes of a missing item of such a list.
+/// The bytes of a missing item of a list of fixed size.
 fn item_bytes(data_type: &DataType) -> u64 {
     match data_type {
-        DataType::FixedSizeList(_, _) => padding_bytes(data_type),
+        DataType::FixedSizeList(item, count) => {
+            u64::try_from(*count).unwrap_or(0).saturating_mul(item_bytes(item.data_type()))
+        }
         DataType::FixedSizeBinary(size) => u64::try_from(*size).unwrap_or(0),
         DataType::Struct(fields) => {
             fields.iter().map(|field| item_bytes(field.data_type())).fold(0, u64::saturating_add)

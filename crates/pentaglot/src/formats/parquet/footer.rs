@@ -219,11 +219,12 @@ fn index_is_sound(metadata: &ParquetMetaData) -> bool {
 
 /// Holds what the footer says against itself and the file; gives the rows.
 fn check_metadata(metadata: &ParquetMetaData, end: u64, limits: &Limits) -> Result<u64> {
-    let mut total = 0u64;
+    let (mut total, mut free) = (0u64, 0u64);
     for (index, group) in metadata.row_groups().iter().enumerate() {
         let most = metadata.file_metadata().schema_descr().num_columns();
         let rows = check_row_group(group, most, end).index(index as u64).field("row_groups")?;
-        check_free_rows(group, rows, limits).index(index as u64).field("row_groups")?;
+        free = free.saturating_add(free_rows(group, rows, limits));
+        limits.check_free_rows(free).index(index as u64).field("row_groups")?;
         total = total
             .checked_add(rows)
             .filter(|total| i64::try_from(*total).is_ok())
@@ -241,11 +242,11 @@ fn check_metadata(metadata: &ParquetMetaData, end: u64, limits: &Limits) -> Resu
     Ok(total)
 }
 
-/// Rows of runs take hardly any bytes; those beyond what the pages may unpack to take none.
-fn check_free_rows(group: &RowGroupMetaData, rows: u64, limits: &Limits) -> Result<()> {
+/// Rows of runs take hardly any bytes: so many are beyond what the pages may unpack to.
+fn free_rows(group: &RowGroupMetaData, rows: u64, limits: &Limits) -> u64 {
     let packed = group.columns().iter().map(|column| u64::try_from(column.compressed_size()).unwrap_or(0));
     let bits = packed.fold(0, u64::saturating_add).saturating_mul(8).saturating_mul(limits.max_ratio);
-    if group.num_columns() > 0 { limits.check_free_rows(rows.saturating_sub(bits)) } else { Ok(()) }
+    if group.num_columns() > 0 { rows.saturating_sub(bits) } else { 0 }
 }
 
 fn check_row_group(group: &RowGroupMetaData, columns: usize, end: u64) -> Result<u64> {

@@ -11,7 +11,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
-use super::batch_size::Sizes;
+use super::batch_size::{Sizes, padding_in_lists};
 use super::layout::{Chunks, from_parquet};
 use super::read::Store;
 use crate::control::{Ahead, Chain};
@@ -118,7 +118,12 @@ impl Store {
         let masks = self.lanes(columns);
         let pages = |mask: &ProjectionMask| self.check_pages(metadata.metadata(), index, mask, &range);
         let checked = self.control.map(masks.iter().collect(), pages)?;
-        let chunks = checked.into_iter().collect::<Result<Vec<_>>>()?.concat();
+        let mut chunks = checked.into_iter().collect::<Result<Vec<_>>>()?.concat();
+        for chunk in &mut chunks {
+            let root = self.footer.metadata.file_metadata().schema_descr().get_column_root_idx(chunk.leaf);
+            let field = self.stored_schema().fields().get(root);
+            chunk.padding = field.map_or(0, |field| padding_in_lists(field.data_type()));
+        }
         let fields = columns.iter().filter_map(|column| self.stored_schema().fields().get(*column));
         let types = fields.map(|field| field.data_type());
         let mut sizes = Sizes::new(chunks, types, self.chunks.budget.limits());

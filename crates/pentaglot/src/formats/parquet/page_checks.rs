@@ -118,13 +118,11 @@ impl Store {
         let chunks = self.chunks.apart();
         let column = self.footer.pages(&chunks, group, size.leaf)?.column();
         let total = metadata.row_groups().get(group).map_or(0, |group| group.num_rows());
-        let locations = page_locations(metadata, group, size.leaf);
+        let pages = page_locations(metadata, group, size.leaf);
+        let pages = pages.map(|all| (all, wanted_pages(all, range, total)));
         // The pages begin before the rows that are wanted, and end after them.
-        let rows = if locations.is_some() { u64::MAX } else { range.end };
-        let locations =
-            locations.map(|all| all.get(wanted_pages(all, range, total)).unwrap_or_default().to_vec());
-        let total = usize::try_from(total).unwrap_or(0);
-        let found = most_row_values(&chunks, column, locations, total, rows);
+        let rows = if pages.is_some() { u64::MAX } else { range.end };
+        let found = most_row_values(&chunks, column, pages, rows);
         size.row_values = found.map_err(|error| self.in_column(error, group, size.leaf))?.max(1);
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! How many values the longest row of a column with lists has, from the repetition levels of its pages: a row begins at level 0.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::basic::Encoding;
-use parquet::column::page::Page;
+use parquet::column::page::{Page, PageReader};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::serialized_reader::SerializedPageReader;
@@ -11,15 +12,14 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use super::layout::{Chunks, from_parquet};
 use super::thrift::varint;
 use crate::cursor::Cursor;
-use crate::error::Result;
+use crate::error::{self, Result};
 
-/// The values of the longest of `rows` rows, which are those of `group_rows` rows that begin at the first of the pages at `locations`,
-/// or of the chunk. The pages must have been checked. Where they end with a fault, so do the rows.
+/// The values of the longest of the first `rows` rows of a chunk, or of the rows of some of its pages, which are `wanted` of the ones at
+/// `locations`. These pages must have been checked.
 pub(super) fn most_row_values(
     chunks: &Chunks,
     column: &ColumnChunkMetaData,
-    locations: Option<Vec<PageLocation>>,
-    group_rows: usize,
+    pages: Option<(&[PageLocation], Range<usize>)>,
     rows: u64,
 ) -> Result<u64> {
     let levels = u64::try_from(column.column_descr().max_rep_level()).unwrap_or(0);
@@ -27,9 +27,16 @@ pub(super) fn most_row_values(
     let mut counted = Counted { bits, ..Counted::default() };
     chunks.guarded(|| {
         let source = Arc::new(chunks.clone());
-        let pages = SerializedPageReader::new(source, column, group_rows, locations).map_err(from_parquet)?;
-        for page in pages.map_while(Result::ok) {
-            counted.add_page(&page);
+        let locations =
+            pages.as_ref().map(|(all, wanted)| all.get(..wanted.end).unwrap_or_default().to_vec());
+        let mut reader = SerializedPageReader::new(source, column, 0, locations).map_err(from_parquet)?;
+        if let Some((all, wanted)) = pages {
+            let first = all.first().and_then(|page| u64::try_from(page.offset).ok());
+            let before = usize::from(first != Some(column.byte_range().0)) + wanted.start;
+            (0..before).try_for_each(|_| reader.skip_next_page().map_err(from_parquet))?;
+        }
+        for page in reader {
+            counted.add_page(&page.map_err(|error| error::undecodable(&error.to_string()))?);
             if counted.begun > rows {
                 break;
             }
@@ -112,8 +119,10 @@ mod tests {
     use arrow_array::{ArrayRef, RecordBatch};
     use bytes::Bytes;
     use parquet::arrow::ArrowWriter;
+    use parquet::basic::Compression;
     use parquet::file::properties::{WriterProperties, WriterVersion};
     use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::file::serialized_reader::ReadOptionsBuilder;
     use proptest::prelude::*;
 
     use super::*;
@@ -145,23 +154,35 @@ mod tests {
             rows in prop::collection::vec(prop::option::of(prop::collection::vec(0usize..40, 0..6)), 1..60),
             is_second in any::<bool>(),
             page_rows in 1usize..70,
+            is_packed in any::<bool>(),
             wanted in 0usize..60,
         ) {
             let (batch, counts) = lists(&rows);
             let version = if is_second { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
             let properties = WriterProperties::builder().set_writer_version(version);
-            let properties = properties.set_data_page_row_count_limit(page_rows).set_write_batch_size(1).build();
+            let packing = if is_packed { Compression::SNAPPY } else { Compression::UNCOMPRESSED };
+            let properties = properties.set_data_page_row_count_limit(page_rows).set_write_batch_size(1);
+            let properties = properties.set_compression(packing).build();
             let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
             writer.write(&batch).unwrap();
             let bytes = writer.into_inner().unwrap();
-            let file = SerializedFileReader::new(Bytes::from(bytes.clone())).unwrap();
+            let options = ReadOptionsBuilder::new().with_page_index().build();
+            let file = SerializedFileReader::new_with_options(Bytes::from(bytes.clone()), options).unwrap();
             let column = file.metadata().row_group(0).column(0);
             let chunks = Chunks::new(Source::from_bytes("x", bytes), Budget::default());
-            let all = most_row_values(&chunks, column, None, rows.len(), u64::MAX).unwrap();
+            let all = most_row_values(&chunks, column, None, u64::MAX).unwrap();
             prop_assert_eq!(Some(&all), counts.iter().max());
             let wanted = wanted.min(rows.len());
-            let some = most_row_values(&chunks, column, None, rows.len(), wanted as u64).unwrap();
+            let some = most_row_values(&chunks, column, None, wanted as u64).unwrap();
             prop_assert!(counts[..wanted].iter().all(|count| *count <= some) && some <= all);
+            // The pages from the one of that row on.
+            let locations = file.metadata().offset_index().unwrap()[0][0].page_locations();
+            let row = |index: usize| locations.get(index).map_or(rows.len(), |page| page.first_row_index as usize);
+            let first = (0..locations.len()).rfind(|index| row(*index) <= wanted).unwrap();
+            for end in first + 1..=locations.len() {
+                let found = most_row_values(&chunks, column, Some((locations, first..end)), u64::MAX).unwrap();
+                prop_assert_eq!(Some(&found), counts[row(first)..row(end)].iter().max());
+            }
         }
     }
 

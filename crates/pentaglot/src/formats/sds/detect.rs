@@ -83,10 +83,8 @@ fn fitting(words: &SharedWords) -> Result<(Object, Vec<String>)> {
     }
     let mut fits = fits.into_iter();
     let first = fits.next().ok_or_else(|| {
-        let hint = "'sds:{…}' if these are several structures: docs/sds.md";
-        Error::malformed("a structure that uses all elements", "none")
-            .at(0)
-            .hint(Hint::Argument("type", hint.into()))
+        let advice = "several structures need a type such as sds:{…}: docs/sds.md";
+        Error::malformed("a structure that uses all elements", "none").at(0).hint(Hint::Advice(advice.into()))
     })?;
     Ok((first, fits.map(|other| other.kind().name().to_owned()).collect()))
 }

@@ -1,6 +1,6 @@
 //! Batches that are decoded ahead, and files with unusual pages.
 
-use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::builder::{FixedSizeListBuilder, Float64Builder, ListBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, ListArray, StringArray};
@@ -296,6 +296,37 @@ fn rows_with_lists_are_as_long_as_their_values() {
     assert_eq!(concat_batches(&rows.schema(), &found).unwrap(), rows);
     // Ten megabytes in one row, which takes little more than one value in the file.
     let (_, source) = file(3, 0, 100);
+    let error = Error::from(read(&source).unwrap_err());
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+}
+
+#[test]
+fn missing_lists_of_fixed_size_count() {
+    // Rows of so many missing lists of a hundred numbers each.
+    let file = |rows: usize, missing: usize| {
+        let lists = FixedSizeListBuilder::new(Float64Builder::new(), 100);
+        let mut rows_of_lists = ListBuilder::new(lists);
+        for _ in 0..rows {
+            for _ in 0..missing {
+                (0..100).for_each(|_| rows_of_lists.values().values().append_null());
+                rows_of_lists.values().append(false);
+            }
+            rows_of_lists.append(true);
+        }
+        let column: ArrayRef = Arc::new(rows_of_lists.finish());
+        let rows = RecordBatch::try_from_iter([("l", column)]).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), None).unwrap();
+        writer.write(&rows).unwrap();
+        (rows, Source::from_bytes("x", writer.into_inner().unwrap()))
+    };
+    let read = |source: &Source| {
+        let options = ReadOptions::default().with_budget(Limits::default().with_max_alloc(8 << 20).budget());
+        let document = Parquet.open(source.clone(), &options).unwrap();
+        document.ask(&Asked::default()).unwrap().collect::<Result<Vec<_>, _>>()
+    };
+    let (rows, source) = file(400, 10);
+    assert_eq!(concat_batches(&rows.schema(), &read(&source).unwrap()).unwrap(), rows);
+    let (_, source) = file(1, 20_000);
     let error = Error::from(read(&source).unwrap_err());
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
 }
