@@ -348,11 +348,7 @@ fn hints_name_the_argument_that_helps() {
         ),
         (&["inspect", "empty"], 2, "(the file is empty)"),
         (&["salvage", "broken.dbdf", "s.csv"], 2, "(try --from dbdf:daphne or dbdf:spec)"),
-        (
-            &["inspect", "several.sds"],
-            1,
-            "(try --type 'sds:{…}' if these are several structures: docs/sds.md)",
-        ),
+        (&["inspect", "several.sds"], 1, "(several structures need a type such as sds:{…}: docs/sds.md)"),
         (
             &["head", "*.csv"],
             2,
