@@ -267,6 +267,12 @@ fn nothing_is_decoded_ahead_that_might_not_fit() {
     }
 }
 
+fn read_within_8_mib(source: &Source) -> std::result::Result<Vec<RecordBatch>, arrow_schema::ArrowError> {
+    let options = ReadOptions::default().with_budget(Limits::default().with_max_alloc(8 << 20).budget());
+    let document = Parquet.open(source.clone(), &options).unwrap();
+    document.ask(&Asked::default()).unwrap().collect()
+}
+
 #[test]
 fn rows_with_lists_are_as_long_as_their_values() {
     const LONG: usize = 100 << 10;
@@ -285,18 +291,13 @@ fn rows_with_lists_are_as_long_as_their_values() {
         writer.write(&rows).unwrap();
         (rows, Source::from_bytes("x", writer.into_inner().unwrap()))
     };
-    let read = |source: &Source| {
-        let options = ReadOptions::default().with_budget(Limits::default().with_max_alloc(8 << 20).budget());
-        let document = Parquet.open(source.clone(), &options).unwrap();
-        document.ask(&Asked::default()).unwrap().collect::<Result<Vec<_>, _>>()
-    };
     // If each value were the longest, one gigabyte.
     let (rows, source) = file(1000, 10, 1);
-    let found = read(&source).unwrap();
+    let found = read_within_8_mib(&source).unwrap();
     assert_eq!(concat_batches(&rows.schema(), &found).unwrap(), rows);
     // Ten megabytes in one row, which takes little more than one value in the file.
     let (_, source) = file(3, 0, 100);
-    let error = Error::from(read(&source).unwrap_err());
+    let error = Error::from(read_within_8_mib(&source).unwrap_err());
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
 }
 
@@ -319,15 +320,10 @@ fn missing_lists_of_fixed_size_count() {
         writer.write(&rows).unwrap();
         (rows, Source::from_bytes("x", writer.into_inner().unwrap()))
     };
-    let read = |source: &Source| {
-        let options = ReadOptions::default().with_budget(Limits::default().with_max_alloc(8 << 20).budget());
-        let document = Parquet.open(source.clone(), &options).unwrap();
-        document.ask(&Asked::default()).unwrap().collect::<Result<Vec<_>, _>>()
-    };
     let (rows, source) = file(400, 10);
-    assert_eq!(concat_batches(&rows.schema(), &read(&source).unwrap()).unwrap(), rows);
+    assert_eq!(concat_batches(&rows.schema(), &read_within_8_mib(&source).unwrap()).unwrap(), rows);
     let (_, source) = file(1, 20_000);
-    let error = Error::from(read(&source).unwrap_err());
+    let error = Error::from(read_within_8_mib(&source).unwrap_err());
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
 }
 
