@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_schema::{Field, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use super::as_type::adapter_to;
 #[cfg(feature = "ds")]
 use super::as_type::wanted_type;
+use super::choice;
 #[cfg(feature = "sds")]
 use super::composite::{self, Composite};
 use super::convert_options::ConvertOptions;
@@ -31,9 +32,7 @@ use crate::error::{Context, Error, Hint, Result};
 use crate::formats::ChangedRows;
 use crate::formats::{ColumnReader, OptionMap, Side, TypeLanguage, WriteOptions, WritePlan};
 use crate::hub::rows::check_columns;
-use crate::hub::{
-    FieldPlan, Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, extension, shape,
-};
+use crate::hub::{Form, LossKind, LossKinds, LossRecord, Plan, Rows, Selection, Verdict, extension, shape};
 use crate::redact::redacted;
 use crate::registry::Registry;
 use crate::sink::Sink;
@@ -359,33 +358,14 @@ impl Conversion {
 
     /// Errs if the plan cannot run as it is.
     pub fn check(&self) -> Result<()> {
-        let is_image = |field: &Arc<Field>| extension::name(field) == Some(extension::IMAGE);
-        let has_images = self.adapt.is_none() && self.selection.schema().fields().iter().any(is_image);
-        self.plan.check(self.allow_lossy).map_err(|error| match self.choice() {
-            _ if has_images => error.hint(Hint::Argument("as", "TYPE".into())),
+        let hint = || match self.adapt {
+            Some(_) => None,
+            None => choice::hint(self.selection.schema(), &self.plan, self.target.format.info().id),
+        };
+        self.plan.check(self.allow_lossy).map_err(|error| match hint() {
             Some(hint) => error.hint(hint),
             None => error,
         })
-    }
-
-    /// The choice of columns that helps where the target holds only some columns of a table, or only one.
-    fn choice(&self) -> Option<Hint> {
-        let schema = self.selection.schema();
-        let is_several = self.adapt.is_none() && Form::of(schema) == Form::Table && schema.fields().len() > 1;
-        let is_impossible = |step: &&FieldPlan| step.verdict == Verdict::Impossible;
-        let impossible: Vec<&FieldPlan> = self.plan.steps.iter().filter(is_impossible).collect();
-        let first = impossible.first().filter(|_| is_several)?;
-        if first.field.is_empty() && first.to == self.target.format.info().id {
-            return Some(Hint::Argument("columns", "NAME".into()));
-        }
-        let mut names: Vec<&str> = impossible.iter().map(|step| step.field.as_str()).collect();
-        names.dedup();
-        let is_column = |name: &&str| schema.fields().iter().any(|field| field.name() == *name);
-        if names.len() >= schema.fields().len() || !names.iter().all(is_column) {
-            return None;
-        }
-        let escaped: Vec<String> = names.iter().map(|name| name.replace(',', "\\,")).collect();
-        Some(Hint::Argument("exclude", escaped.join(",").into()))
     }
 
     /// Creates the output, a file (`-` is standard output), and runs.

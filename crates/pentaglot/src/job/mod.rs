@@ -3,6 +3,7 @@
 
 mod as_type;
 mod chain;
+mod choice;
 mod columns;
 #[cfg(feature = "sds")]
 mod composite;
