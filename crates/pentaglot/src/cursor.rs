@@ -56,6 +56,11 @@ impl<T> Reserved<T> {
         Reserved { items: Vec::new(), reservation: budget.reservation() }
     }
 
+    /// The budget that its memory is taken from.
+    pub(crate) fn budget(&self) -> &Budget {
+        self.reservation.budget()
+    }
+
     /// Makes room for `more` items; the reservation covers the old and the new memory while items move.
     pub(crate) fn make_room(&mut self, more: usize) -> Result<()> {
         let needed = self.items.len().saturating_add(more);

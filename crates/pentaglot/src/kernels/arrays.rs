@@ -6,23 +6,6 @@ use arrow_array::types::ArrowDictionaryKeyType;
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, DictionaryArray, PrimitiveArray, StringArray};
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer};
 
-/// The parts as one slice, if they are adjacent slices of one array, in order.
-pub(crate) fn adjacent(parts: &[Buffer]) -> Option<&[u8]> {
-    let mut parts = parts.iter().filter(|part| !part.is_empty());
-    let Some(first) = parts.next() else { return Some(&[]) };
-    let mut length = first.len();
-    for part in parts {
-        let follows = part.as_ptr() == first.as_ptr().wrapping_add(length);
-        if !follows || part.data_ptr() != first.data_ptr() {
-            return None;
-        }
-        length += part.len();
-    }
-    // SAFETY: all parts lie in the one allocation that starts at `data_ptr`, whose bytes are initialised where a buffer
-    // shows them; they follow each other without a gap; and they are borrowed for as long as the slice is.
-    Some(unsafe { std::slice::from_raw_parts(first.as_ptr(), length) })
-}
-
 /// The dictionary array, if all keys, including those of missing values, are within the dictionary; otherwise
 /// returns keys and dictionary.
 pub(crate) fn dictionary<K: ArrowDictionaryKeyType>(
@@ -78,22 +61,6 @@ mod tests {
     use arrow_array::{Int8Array, NullArray};
 
     use super::*;
-
-    #[test]
-    fn parts_are_adjacent_in_order_and_of_one_buffer() {
-        let whole = Buffer::from_vec((0..100u8).collect());
-        let part = |start, length| whole.slice_with_length(start, length);
-        assert_eq!(adjacent(&[]), Some(&[][..]));
-        assert_eq!(adjacent(&[part(3, 7)]), Some(&whole[3..10]));
-        assert_eq!(adjacent(&[part(3, 7), part(10, 0), part(10, 30)]), Some(&whole[3..40]));
-        assert_eq!(adjacent(&[part(3, 0), part(50, 50)]), Some(&whole[50..]));
-        for apart in [[part(3, 7), part(11, 4)], [part(3, 7), part(9, 4)], [part(10, 4), part(3, 7)]] {
-            assert_eq!(adjacent(&apart), None);
-        }
-        // Two allocations may be adjacent by chance; they must not be read as one slice.
-        let copies: Vec<Buffer> = (0..64).map(|_| Buffer::from_slice_ref([1u8; 64])).collect();
-        assert!(copies.windows(2).all(|pair| adjacent(pair).is_none()));
-    }
 
     proptest! {
         #[test]

@@ -9,6 +9,8 @@ pub(crate) mod arrays;
 pub(crate) mod csr;
 #[cfg(feature = "bsondf")]
 pub(crate) mod lz4;
+#[cfg(feature = "bsondf")]
+pub(crate) mod lz4_search;
 #[cfg(feature = "dynd")]
 pub(crate) mod records;
 #[cfg(feature = "ds")]

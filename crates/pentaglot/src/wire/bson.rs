@@ -470,12 +470,7 @@ impl Writer {
             let inner = i32::try_from(content.len()).unwrap_or(i32::MAX).to_le_bytes();
             content.splice(0..0, inner);
         }
-        let length = i32::try_from(content.len()).map_err(|_| {
-            Error::limit("the limit", MAX_BYTES, format!("{} bytes for a BSON binary", content.len()))
-        })?;
-        self.head(BsonKind::BINARY, key);
-        self.put(&length.to_le_bytes());
-        self.put(&[sub_type]);
+        self.begin_binary(key, sub_type, content.len())?;
         if content.len() < WINDOW_BYTES {
             self.put(&content);
         } else {
@@ -483,6 +478,28 @@ impl Writer {
             self.pieces.push(content);
             self.pieces.push(Vec::new());
         }
+        Ok(())
+    }
+
+    /// As [`binary`](Self::binary), of content in pieces.
+    pub(crate) fn binary_in_pieces(&mut self, key: &str, content: Vec<Vec<u8>>) -> Result<()> {
+        let bytes: usize = content.iter().map(Vec::len).sum();
+        if bytes < WINDOW_BYTES {
+            return self.binary(key, content.concat());
+        }
+        self.begin_binary(key, 0, bytes)?;
+        self.bytes += bytes as u64;
+        self.pieces.extend(content);
+        self.pieces.push(Vec::new());
+        Ok(())
+    }
+
+    fn begin_binary(&mut self, key: &str, sub_type: u8, bytes: usize) -> Result<()> {
+        let length = i32::try_from(bytes)
+            .map_err(|_| Error::limit("the limit", MAX_BYTES, format!("{bytes} bytes for a BSON binary")))?;
+        self.head(BsonKind::BINARY, key);
+        self.put(&length.to_le_bytes());
+        self.put(&[sub_type]);
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! The buffers of an array, filled chunk by chunk: `d` of values of fixed width, `m` and `o`.
+//! The buffers of an array, filled chunk by chunk: `d` of values of fixed width, `m` and `o`. Values and lengths are compressed
+//! as they come.
 
 use std::sync::Arc;
 
@@ -8,16 +9,20 @@ use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBuffer, ToByteSlice};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
+use super::encode::Encoder;
 use super::schema::Type;
 use super::values;
-use crate::cursor::{Reserved, reserve};
 use crate::error::{Error, Result};
 use crate::kernels::scan;
-use crate::limits::Budget;
+use crate::wire::lz4::BlockWriter;
+
+/// So many values of fixed width are worked on at a time: what they become stays in a near cache.
+const VALUES: usize = 8192;
 
 /// The buffer `d` of values of fixed width, filled chunk by chunk.
 pub(super) struct FixedValues {
-    pub(super) memory: Reserved<u8>,
+    block: BlockWriter,
+    width: usize,
     is_difference_encoded: bool,
     repeat: bool,
     /// The value that is repeated where one is missing.
@@ -27,47 +32,68 @@ pub(super) struct FixedValues {
 }
 
 impl FixedValues {
-    /// With room for the values of so many rows. A missing value is zero, or with `repeat` the one before it.
-    pub(super) fn new(kind: &Type, rows: usize, repeat: bool, budget: &Budget) -> Result<Self> {
-        let width = width_of(kind);
-        let memory = reserve(rows.saturating_mul(width) as u64, budget)?;
-        let is_difference_encoded = kind.is_difference_encoded();
-        Ok(FixedValues { memory, is_difference_encoded, repeat, last: vec![0; width], previous: 0 })
+    pub(super) fn new(kind: &Type, encoder: &Encoder) -> Self {
+        let width = usize::try_from(kind.width().unwrap_or(1)).unwrap_or(1).max(1);
+        FixedValues {
+            block: encoder.block(),
+            width,
+            is_difference_encoded: kind.is_difference_encoded(),
+            repeat: encoder.repeat,
+            last: vec![0; width],
+            previous: 0,
+        }
     }
 
     pub(super) fn append(&mut self, chunk: &ArrayRef) -> Result<()> {
-        let width = self.last.len();
-        let start = self.memory.len();
-        self.memory.make_room(chunk.len().saturating_mul(width))?;
-        match chunk.as_any().downcast_ref::<BooleanArray>() {
-            Some(bools) => self.memory.extend(bools.values().iter().map(u8::from)),
-            None => self.memory.extend_from_slice(&raw_values(chunk, width))?,
+        let is_stored_so =
+            !self.is_difference_encoded && *chunk.data_type() != DataType::Boolean && chunk.null_count() == 0;
+        if is_stored_so {
+            let values = raw_values(chunk, self.width);
+            if let Some(value) = values.rchunks_exact(self.width).next() {
+                self.last.copy_from_slice(value);
+            }
+            return self.block.append(&values);
         }
-        let place = self.memory.get_mut(start..).unwrap_or_default();
-        if let Some(nulls) = chunk.nulls() {
+        let mut stored = Vec::new();
+        let starts = (0..chunk.len()).step_by(VALUES);
+        starts.into_iter().try_for_each(|start| {
+            let some = chunk.slice(start, VALUES.min(chunk.len() - start));
+            match some.as_any().downcast_ref::<BooleanArray>() {
+                Some(bools) => stored.extend(bools.values().iter().map(u8::from)),
+                None => stored.extend_from_slice(&raw_values(&some, self.width)),
+            }
+            self.fill(&mut stored, some.nulls());
+            self.block.append(&stored)?;
+            stored.clear();
+            Ok(())
+        })
+    }
+
+    /// Makes the values those that are stored.
+    fn fill(&mut self, values: &mut [u8], nulls: Option<&NullBuffer>) {
+        let width = self.width;
+        if let Some(nulls) = nulls {
             if !self.repeat {
                 self.last.fill(0);
             }
-            fill_missing(place, nulls, &self.last);
+            fill_missing(values, nulls, &self.last);
             if self.repeat {
-                repeat_missing(place, nulls, width);
+                repeat_missing(values, nulls, width);
             }
         }
         if self.repeat
-            && let Some(value) = place.rchunks_exact(width).next()
+            && let Some(value) = values.rchunks_exact(width).next()
         {
             self.last.copy_from_slice(value);
         }
         if self.is_difference_encoded {
-            self.previous = differences(place, width, self.previous);
+            self.previous = differences(values, width, self.previous);
         }
-        Ok(())
     }
-}
 
-/// The bytes of a value of fixed width.
-pub(super) fn width_of(kind: &Type) -> usize {
-    usize::try_from(kind.width().unwrap_or(1)).unwrap_or(1).max(1)
+    pub(super) fn into_block(self) -> BlockWriter {
+        self.block
+    }
 }
 
 /// Difference encoding of values of 4 or 8 bytes, after the value `previous`; gives the last value.
@@ -82,7 +108,7 @@ fn differences(values: &mut [u8], width: usize, previous: u64) -> u64 {
 }
 
 /// The bytes of the values of an array of fixed width; nothing for booleans, whose values are bits.
-pub(super) fn raw_values(array: &ArrayRef, width: usize) -> Buffer {
+fn raw_values(array: &ArrayRef, width: usize) -> Buffer {
     let data = array.to_data();
     match data.buffers() {
         _ if *array.data_type() == DataType::Boolean => Buffer::default(),
@@ -157,13 +183,21 @@ impl Mask {
 }
 
 /// The buffer `o`: 0, then the length of each element.
-pub(super) struct Lengths(Reserved<i32>);
+pub(super) struct Lengths {
+    block: BlockWriter,
+    /// The lengths of a chunk.
+    own: Vec<i32>,
+}
 
 impl Lengths {
-    pub(super) fn new(rows: usize, budget: &Budget) -> Result<Self> {
-        let mut lengths = reserve((rows as u64).saturating_add(1), budget)?;
-        lengths.push(0);
-        Ok(Lengths(lengths))
+    pub(super) fn new(encoder: &Encoder) -> Self {
+        // The first is 0.
+        Lengths { block: encoder.block(), own: vec![0] }
+    }
+
+    pub(super) fn into_block(mut self) -> Result<BlockWriter> {
+        self.block.append(self.own.to_byte_slice())?;
+        Ok(self.block)
     }
 
     /// Adds the lengths of strings; gives their bytes. Nothing is kept under a missing one.
@@ -220,17 +254,33 @@ impl Lengths {
         }
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        self.0.to_byte_slice()
-    }
-
     /// Adds the lengths between offsets; says which elements they leave.
     fn append<O: OffsetSizeTrait>(&mut self, offsets: &[O], nulls: Option<&NullBuffer>) -> Result<Kept> {
-        let first = self.0.len();
-        self.0.make_room(offsets.len().saturating_sub(1))?;
-        let ends = offsets.iter().skip(1);
+        let rows = offsets.len().saturating_sub(1);
+        let mut dropped = false;
+        for start in (0..rows).step_by(VALUES) {
+            let some = offsets.get(start..=rows.min(start + VALUES)).unwrap_or_default();
+            let nulls = nulls.map(|nulls| nulls.slice(start, some.len() - 1));
+            dropped |= self.append_some(some, nulls.as_ref())?;
+        }
+        let start = offsets.first().map_or(0, |offset| offset.as_usize());
+        if !dropped {
+            let end = offsets.last().map_or(0, |offset| offset.as_usize());
+            return Ok(Kept::All { start, length: end - start });
+        }
+        let ranges = offsets.iter().zip(offsets.iter().skip(1));
+        let ranges = ranges.map(|(start, end)| (start.as_usize(), end.as_usize()));
+        let is_valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
+        Ok(Kept::Ranges(
+            ranges.enumerate().filter(|(row, _)| is_valid(*row)).map(|(_, range)| range).collect(),
+        ))
+    }
+
+    /// Adds some lengths; says whether a missing value has elements.
+    fn append_some<O: OffsetSizeTrait>(&mut self, offsets: &[O], nulls: Option<&NullBuffer>) -> Result<bool> {
+        let first = self.own.len();
         let mut fits = true;
-        self.0.extend(offsets.iter().zip(ends.clone()).map(|(start, end)| {
+        self.own.extend(offsets.iter().zip(offsets.iter().skip(1)).map(|(start, end)| {
             let length = (*end - *start).as_usize();
             fits &= length <= i32::MAX as usize;
             i32::try_from(length).unwrap_or(i32::MAX)
@@ -238,7 +288,7 @@ impl Lengths {
         if !fits {
             return Err(Error::limit("the limit", i32::MAX, "more bytes or elements in one value"));
         }
-        let lengths = self.0.get_mut(first..).unwrap_or_default();
+        let lengths = self.own.get_mut(first..).unwrap_or_default();
         let mut dropped = false;
         if let Some(nulls) = nulls {
             each_missing_run(nulls, |start, end| {
@@ -247,16 +297,9 @@ impl Lengths {
                 run.fill(0);
             });
         }
-        let start = offsets.first().map_or(0, |offset| offset.as_usize());
-        if !dropped {
-            let end = offsets.last().map_or(0, |offset| offset.as_usize());
-            return Ok(Kept::All { start, length: end - start });
-        }
-        let ranges = offsets.iter().zip(ends).map(|(start, end)| (start.as_usize(), end.as_usize()));
-        let is_valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-        Ok(Kept::Ranges(
-            ranges.enumerate().filter(|(row, _)| is_valid(*row)).map(|(_, range)| range).collect(),
-        ))
+        self.block.append(self.own.to_byte_slice())?;
+        self.own.clear();
+        Ok(dropped)
     }
 }
 

@@ -12,8 +12,7 @@ use arrow_cast::cast;
 use arrow_schema::DataType;
 
 use super::documents::CHUNK_FRAME;
-use super::encode::Encoder;
-use super::gather::Held;
+use super::encode::{Encoder, Output};
 use super::schema::Type;
 use super::write::encode_columns;
 use crate::control::Control;
@@ -270,15 +269,15 @@ impl Splitter {
         loop {
             control.check()?;
             let (taken, plain) = self.take(0..rows);
-            let (document, held) = self.encode(columns, taken, rows, encoder, control)?;
-            let bytes = document.bytes();
+            let document = self.encode(columns, taken, rows, encoder, control)?;
+            let bytes = document.bson.bytes();
             if plain > 0 {
                 self.density = bytes as f64 / plain as f64;
             }
             let most = if rows <= 1 { self.options.max_bytes } else { self.options.target_bytes };
             if bytes <= most {
                 self.drop_first(rows);
-                return Ok(Some((document.into_pieces(), held)));
+                return Ok(Some((document.bson.into_pieces(), document.held)));
             }
             if rows <= 1 {
                 let needed = format!("{bytes} bytes for row {} alone", self.first);
@@ -341,15 +340,16 @@ impl Splitter {
         rows: u64,
         encoder: &Encoder,
         control: &Control,
-    ) -> Result<(Writer, Reservation)> {
+    ) -> Result<Output> {
         let bounds = match self.options.order.and_then(|order| chunks.get(order)) {
             Some(chunks) => Bounds::of(chunks)?,
             None => Bounds::Unknown,
         };
-        let named = columns.iter().zip(chunks.into_iter().map(Held::Chunks)).collect();
-        let (encoded, held) = encode_columns(encoder, named, control)?;
+        let array = |chunks: Vec<ArrayRef>, kind: &Type| encoder.whole(kind, &chunks);
+        let encoded = encode_columns(encoder, columns, chunks, control, array)?;
         let version = *self.version.get_or_insert_with(|| version_of(&encoded));
-        let mut out = Writer::default();
+        let mut all = Output::new(&encoder.budget);
+        let out = &mut all.bson;
         let document = out.begin(None);
         let id = out.begin(Some((BsonKind::DOCUMENT, "_id")));
         out.element(BsonKind(0x07), "v", &version);
@@ -361,19 +361,19 @@ impl Splitter {
         }
         out.int64("first", i64::try_from(self.first).unwrap_or(i64::MAX));
         out.int64("rows", i64::try_from(rows).unwrap_or(i64::MAX));
-        bounds.write(&mut out)?;
+        bounds.write(out)?;
         let frame = out.begin(Some((BsonKind::DOCUMENT, CHUNK_FRAME)));
-        encoded.into_iter().for_each(|column| out.append(column));
-        out.end(frame)?;
-        out.end(document)?;
-        Ok((out, held))
+        encoded.into_iter().for_each(|column| all.append(column));
+        all.bson.end(frame)?;
+        all.bson.end(document)?;
+        Ok(all)
     }
 }
 
 /// The version of a table in a file: made of the first chunk that was encoded, so that the same table gives the same file.
-fn version_of(columns: &[Writer]) -> [u8; 12] {
+fn version_of(columns: &[Output]) -> [u8; 12] {
     let mut hasher = blake3::Hasher::new();
-    for piece in columns.iter().flat_map(Writer::pieces) {
+    for piece in columns.iter().flat_map(|column| column.bson.pieces()) {
         hasher.update(piece);
     }
     let mut version = [0; 12];

@@ -7,7 +7,6 @@ use arrow_buffer::Buffer;
 
 use super::decode::Decoder;
 use super::encode::Encoder;
-use super::gather::Held;
 use super::read::BsondfDocument;
 use super::schema::{Type, check_name, is_same_field};
 use super::{ID, rows, write};
@@ -120,7 +119,8 @@ pub fn write_document(columns: &[BsonColumn], options: &WriteOptions) -> Result<
     let encoder = Encoder::new(&options.options, options.budget.clone())?;
     let types: Vec<(String, Type)> =
         columns.iter().map(|column| (column.name.clone(), column.kind.clone())).collect();
-    let chunks = columns.iter().map(|column| Held::Chunks(vec![Arc::clone(&column.values)]));
-    let pieces = write::encode(&encoder, types.iter().zip(chunks).collect(), &options.control);
+    let values = columns.iter().map(|column| Arc::clone(&column.values)).collect();
+    let array = |values, kind: &Type| encoder.whole(kind, &[values]);
+    let pieces = write::encode(&encoder, &types, values, &options.control, array);
     Ok(pieces.in_format(ID)?.0.concat())
 }

@@ -1,31 +1,24 @@
 //! Arrays to documents: the fields d, m, t, p, o in this order, as the original programs write them.
 //!
 //! An array comes in chunks (one for each batch that was written); each becomes part of the same buffers, so a
-//! document does not show how its rows arrived.
+//! document does not show how its rows arrived. Buffers are compressed while chunks come: of a chunk nothing is kept, but of
+//! dictionaries, which only all chunks together decide.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UInt64Array};
-use arrow_buffer::Buffer;
-use arrow_cast::{CastOptions, cast, cast_with_options};
-use arrow_ord::ord::make_comparator;
-use arrow_schema::{DataType, SortOptions};
-use arrow_select::concat::concat;
-use arrow_select::take::take;
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::cast;
+use arrow_schema::DataType;
 
-use super::buffers::{FixedValues, Lengths, Mask, raw_values, width_of};
-use super::gather::{Gathered, Values};
+use super::buffers::{FixedValues, Lengths, Mask};
+use super::factors::unify;
 use super::schema::Type;
-use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
 use crate::formats::OptionMap;
-use crate::hub::Rows;
-use crate::kernels::arrays;
-use crate::limits::Budget;
+use crate::limits::{Budget, Reservation};
 use crate::wire::bson::{BsonKind, Writer};
-use crate::wire::lz4;
+use crate::wire::lz4::BlockWriter;
 
 /// How arrays are written.
 #[derive(Debug, Clone)]
@@ -49,153 +42,157 @@ impl Encoder {
         Ok(Encoder { level, short_empty, repeat, budget })
     }
 
+    /// An empty buffer.
+    pub(super) fn block(&self) -> BlockWriter {
+        BlockWriter::new(self.level, &self.budget)
+    }
+
+    /// An array without rows.
+    pub(super) fn array(&self, kind: &Type) -> ArrayWriter {
+        let values = match kind {
+            Type::Null => Values::Null,
+            Type::Bytes | Type::Utf8 => Values::Bytes(Lengths::new(self), self.block()),
+            Type::List(item) => Values::List(Lengths::new(self), Box::new(self.array(item))),
+            Type::Factor { .. } => Values::Factor(Vec::new()),
+            Type::Struct(fields) => Values::Struct(fields.iter().map(|(_, kind)| self.array(kind)).collect()),
+            _ => Values::Fixed(FixedValues::new(kind, self)),
+        };
+        ArrayWriter { mask: Mask::new(), values }
+    }
+
+    /// An array of which all chunks are there.
+    pub(super) fn whole(&self, kind: &Type, chunks: &[ArrayRef]) -> Result<ArrayWriter> {
+        let mut array = self.array(kind);
+        chunks.iter().try_for_each(|chunk| array.append(chunk))?;
+        Ok(array)
+    }
+
     /// Writes the element `key` that holds an array.
-    pub(super) fn array(&self, out: &mut Writer, key: &str, kind: &Type, chunks: &[ArrayRef]) -> Result<()> {
-        let chunks: Vec<ArrayRef> = chunks.iter().map(plain).collect::<Result<_>>()?;
-        let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-        let document = out.begin(Some((BsonKind::DOCUMENT, key)));
+    pub(super) fn finish(&self, out: &mut Output, key: &str, kind: &Type, array: ArrayWriter) -> Result<()> {
+        let rows = i64::try_from(array.rows()).unwrap_or(i64::MAX);
+        let document = out.bson.begin(Some((BsonKind::DOCUMENT, key)));
         let mut counts = None;
-        match kind {
-            Type::Null => out.int64("d", i64::try_from(rows).unwrap_or(i64::MAX)),
-            Type::Bytes | Type::Utf8 => {
-                let mut lengths = Lengths::new(rows, &self.budget)?;
-                let parts: Vec<Buffer> =
-                    chunks.iter().map(|chunk| lengths.append_bytes(chunk)).collect::<Result<_>>()?;
-                self.buffer(out, "d", &self.joined(&parts)?).field("d")?;
+        match (kind, array.values) {
+            (_, Values::Null) => out.bson.int64("d", rows),
+            (_, Values::Fixed(values)) => self.buffer(out, "d", values.into_block()).field("d")?,
+            (_, Values::Bytes(lengths, bytes)) => {
+                self.buffer(out, "d", bytes).field("d")?;
                 counts = Some(lengths);
             }
-            Type::List(item) => {
-                let mut lengths = Lengths::new(rows, &self.budget)?;
-                let parts: Vec<ArrayRef> =
-                    chunks.iter().map(|chunk| lengths.append_lists(chunk)).collect::<Result<_>>()?;
-                self.array(out, "d", item, &parts).field("d")?;
+            (Type::List(item), Values::List(lengths, items)) => {
+                self.finish(out, "d", item, *items).field("d")?;
                 counts = Some(lengths);
             }
-            Type::Factor { ordered, index, dictionary } => {
+            (Type::Factor { ordered, index, dictionary }, Values::Factor(chunks)) => {
                 let (indices, values) = unify(&chunks, *ordered)?;
-                let data = out.begin(Some((BsonKind::DOCUMENT, "d")));
-                self.array(out, "i", index, &indices).field("i").field("d")?;
-                self.array(out, "d", dictionary, &values).field("d").field("d")?;
-                out.end(data)?;
-            }
-            Type::Struct(fields) => {
-                let data = out.begin(Some((BsonKind::DOCUMENT, "d")));
-                out.int64("l", i64::try_from(rows).unwrap_or(i64::MAX));
-                let documents = out.begin(Some((BsonKind::DOCUMENT, "f")));
-                for (place, (name, kind)) in fields.iter().enumerate() {
-                    let parts: Vec<ArrayRef> =
-                        chunks.iter().map(|chunk| Arc::clone(chunk.as_struct().column(place))).collect();
-                    self.array(out, name, kind, &parts).field(name.clone()).field("f").field("d")?;
+                drop(chunks);
+                let data = out.bson.begin(Some((BsonKind::DOCUMENT, "d")));
+                for (key, kind, chunks) in [("i", index, indices), ("d", dictionary, values)] {
+                    let array = self.whole(kind, &chunks);
+                    array.and_then(|array| self.finish(out, key, kind, array)).field(key).field("d")?;
                 }
-                out.end(documents)?;
-                out.end(data)?;
+                out.bson.end(data)?;
             }
-            _ => {
-                let parts: Vec<Buffer> =
-                    chunks.iter().map(|chunk| raw_values(chunk, width_of(kind))).collect();
-                if let Some(bytes) = as_they_are(kind, &chunks, &parts) {
-                    self.buffer(out, "d", bytes).field("d")?;
-                } else {
-                    let mut values = FixedValues::new(kind, rows, self.repeat, &self.budget)?;
-                    chunks.iter().try_for_each(|chunk| values.append(chunk))?;
-                    self.buffer(out, "d", &values.memory).field("d")?;
+            (Type::Struct(fields), Values::Struct(arrays)) => {
+                let data = out.bson.begin(Some((BsonKind::DOCUMENT, "d")));
+                out.bson.int64("l", rows);
+                let documents = out.bson.begin(Some((BsonKind::DOCUMENT, "f")));
+                for ((name, kind), array) in fields.iter().zip(arrays) {
+                    self.finish(out, name, kind, array).field(name.clone()).field("f").field("d")?;
                 }
+                out.bson.end(documents)?;
+                out.bson.end(data)?;
             }
+            (kind, _) => return Err(Error::usage(format!("expected an array of the type {kind}"))),
         }
-        let mut mask = Mask::new();
-        chunks.iter().for_each(|chunk| mask.append(chunk));
-        self.end_array(out, kind, mask, counts)?;
-        out.end(document)
-    }
-
-    /// As [`array`](Self::array), of `count` rows that are read while they are encoded: only values of the format are in memory
-    /// together, not the batches that they came in.
-    pub(super) fn read_array(
-        &self,
-        out: &mut Writer,
-        key: &str,
-        kind: &Type,
-        rows: Rows,
-        count: usize,
-    ) -> Result<()> {
-        let mut chunks = rows.map(|batch| {
-            let batch = batch.map_err(Error::from)?;
-            batch.columns().first().cloned().ok_or_else(|| Error::usage("a batch without columns"))
-        });
-        let Some(mut gathered) = Gathered::new(kind, count, self)? else {
-            return self.array(out, key, kind, &chunks.collect::<Result<Vec<_>>>()?);
-        };
-        chunks.try_for_each(|chunk| gathered.append(&chunk?))?;
-        if gathered.mask.len() != count {
-            return Err(Error::malformed(format_args!("{count} rows"), gathered.mask.len()));
-        }
-        self.gathered(out, key, kind, gathered)
-    }
-
-    /// As [`array`](Self::array), of values that have been gathered, which are freed as soon as they are encoded.
-    pub(super) fn gathered(
-        &self,
-        out: &mut Writer,
-        key: &str,
-        kind: &Type,
-        Gathered { mask, values }: Gathered,
-    ) -> Result<()> {
-        let document = out.begin(Some((BsonKind::DOCUMENT, key)));
-        let counts = match values {
-            Values::Bytes(lengths, bytes) => {
-                self.buffer(out, "d", &bytes).field("d")?;
-                Some(lengths)
-            }
-            Values::Fixed(values) => {
-                self.buffer(out, "d", &values.memory).field("d")?;
-                None
-            }
-        };
-        self.end_array(out, kind, mask, counts)?;
-        out.end(document)
-    }
-
-    /// Writes the fields that follow `d`.
-    fn end_array(&self, out: &mut Writer, kind: &Type, mask: Mask, counts: Option<Lengths>) -> Result<()> {
-        self.buffer(out, "m", &mask.into_bytes()).field("m")?;
-        write_type(out, kind)?;
+        let mut mask = self.block();
+        mask.append(&array.mask.into_bytes()).field("m")?;
+        self.buffer(out, "m", mask).field("m")?;
+        write_type(&mut out.bson, kind)?;
         if let Some(counts) = counts {
-            self.buffer(out, "o", counts.as_bytes()).field("o")?;
+            counts.into_block().and_then(|block| self.buffer(out, "o", block)).field("o")?;
         }
-        Ok(())
+        out.bson.end(document)
     }
 
     /// Writes a buffer: its length and an LZ4 block.
-    fn buffer(&self, out: &mut Writer, key: &str, plain: &[u8]) -> Result<()> {
-        let packed = match plain {
-            [] if self.short_empty => vec![0; 4],
-            plain => lz4::compress_with_length(plain, self.level)?,
-        };
-        out.binary(key, packed)
-    }
-
-    /// The parts as one piece of memory; slices of one array are not copied.
-    fn joined<'p>(&self, parts: &'p [Buffer]) -> Result<Cow<'p, [u8]>> {
-        if let Some(bytes) = arrays::adjacent(parts) {
-            return Ok(Cow::Borrowed(bytes));
+    fn buffer(&self, out: &mut Output, key: &str, block: BlockWriter) -> Result<()> {
+        if block.bytes() == 0 && self.short_empty {
+            return out.bson.binary(key, vec![0; 4]);
         }
-        let bytes: usize = parts.iter().map(Buffer::len).sum();
-        let mut joined = allocate(bytes as u64, &self.budget)?;
-        parts.iter().for_each(|part| joined.extend_from_slice(part));
-        Ok(Cow::Owned(joined))
+        let (packed, held) = block.finish()?;
+        out.held.merge(held);
+        out.bson.binary_in_pieces(key, packed)
     }
 }
 
-/// The values where they lie, if they need no work and no gathering.
-fn as_they_are<'p>(kind: &Type, chunks: &[ArrayRef], parts: &'p [Buffer]) -> Option<&'p [u8]> {
-    let untouched = *kind != Type::Bool
-        && !kind.is_difference_encoded()
-        && chunks.iter().all(|chunk| chunk.null_count() == 0);
-    untouched.then(|| arrays::adjacent(parts)).flatten()
+/// Documents that are being written, and what pays for them.
+pub(super) struct Output {
+    pub(super) bson: Writer,
+    pub(super) held: Reservation,
+}
+
+impl Output {
+    pub(super) fn new(budget: &Budget) -> Self {
+        Output { bson: Writer::default(), held: budget.reservation() }
+    }
+
+    /// Appends elements that were written apart.
+    pub(super) fn append(&mut self, other: Output) {
+        self.bson.append(other.bson);
+        self.held.merge(other.held);
+    }
+}
+
+/// An array whose chunks are coming.
+pub(super) struct ArrayWriter {
+    mask: Mask,
+    values: Values,
+}
+
+enum Values {
+    Null,
+    Fixed(FixedValues),
+    Bytes(Lengths, BlockWriter),
+    List(Lengths, Box<ArrayWriter>),
+    Factor(Vec<ArrayRef>),
+    Struct(Vec<ArrayWriter>),
+}
+
+impl ArrayWriter {
+    /// How many rows have come.
+    pub(super) fn rows(&self) -> usize {
+        self.mask.len()
+    }
+
+    pub(super) fn append(&mut self, chunk: &ArrayRef) -> Result<()> {
+        let chunk = plain(chunk)?;
+        self.mask.append(&chunk);
+        match &mut self.values {
+            Values::Null => Ok(()),
+            Values::Fixed(values) => values.append(&chunk).field("d"),
+            Values::Bytes(lengths, bytes) => {
+                let own = lengths.append_bytes(&chunk).field("o")?;
+                bytes.append(&own).field("d")
+            }
+            Values::List(lengths, items) => {
+                let own = lengths.append_lists(&chunk).field("o")?;
+                items.append(&own).field("d")
+            }
+            Values::Factor(chunks) => {
+                chunks.push(chunk);
+                Ok(())
+            }
+            Values::Struct(arrays) => {
+                let mut fields = arrays.iter_mut().zip(chunk.as_struct().columns());
+                fields.try_for_each(|(array, field)| array.append(field))
+            }
+        }
+    }
 }
 
 /// The array in a form that the format knows: views and run ends are resolved, one level deep.
-pub(super) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+fn plain(array: &ArrayRef) -> Result<ArrayRef> {
     let target = match array.data_type() {
         DataType::Utf8View => DataType::LargeUtf8,
         DataType::BinaryView => DataType::LargeBinary,
@@ -206,84 +203,6 @@ pub(super) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
         _ => return Ok(Arc::clone(array)),
     };
     Ok(cast(array, &target)?)
-}
-
-/// Indices and one dictionary for all chunks.
-///
-/// Mostly the chunks share a dictionary, or each adds to the one before it: then nothing changes. Else the dictionary
-/// is all values in the order of their first appearance, which would garble the order of an ordered one.
-fn unify(chunks: &[ArrayRef], ordered: bool) -> Result<(Vec<ArrayRef>, Vec<ArrayRef>)> {
-    let indices = chunks.iter().map(|chunk| {
-        let keys = chunk.as_any_dictionary().keys();
-        keys.slice(0, keys.len())
-    });
-    let dictionaries: Vec<&ArrayRef> =
-        chunks.iter().map(|chunk| chunk.as_any_dictionary().values()).collect();
-    let Some(longest) = dictionaries.iter().max_by_key(|values| values.len()) else {
-        return Ok((Vec::new(), Vec::new()));
-    };
-    let is_prefix = |values: &&ArrayRef| {
-        values.len() == longest.len() && values.to_data().ptr_eq(&longest.to_data())
-            || longest.slice(0, values.len()).to_data() == values.to_data()
-    };
-    if dictionaries.iter().all(is_prefix) {
-        return Ok((indices.collect(), vec![Arc::clone(longest)]));
-    }
-    if ordered {
-        let message = "batches whose ordered dictionaries differ: one order cannot be told from them";
-        return Err(Error::lossy(message));
-    }
-    let all: Vec<&dyn Array> = dictionaries.iter().map(|values| values.as_ref()).collect();
-    let all = concat(&all)?;
-    let (firsts, places) = distinct(&all)?;
-    let values = take(&all, &UInt64Array::from(firsts), None)?;
-    let mut base = 0;
-    let mut moved = Vec::new();
-    for (index, dictionary) in indices.zip(&dictionaries) {
-        let wide = cast(&index, &DataType::UInt64)?;
-        let wide = wide.as_primitive::<arrow_array::types::UInt64Type>();
-        let place = |key: u64| usize::try_from(key).ok().and_then(|key| places.get(base + key)).copied();
-        let keys: UInt64Array = wide.iter().map(|key| key.and_then(place)).collect();
-        let options = CastOptions { safe: false, ..CastOptions::default() };
-        moved.push(cast_with_options(&keys, index.data_type(), &options).map_err(|_| {
-            let found = format!("the {} values of all batches together", values.len());
-            Error::lossy(format!("a dictionary with {} indices cannot hold {found}", index.data_type()))
-        })?);
-        base += dictionary.len();
-    }
-    Ok((moved, vec![values]))
-}
-
-/// The first place of each distinct value, in order, and for each value which of those it is.
-fn distinct(values: &ArrayRef) -> Result<(Vec<u64>, Vec<u64>)> {
-    let compare = make_comparator(values, values, SortOptions::default())?;
-    let mut sorted: Vec<usize> = (0..values.len()).collect();
-    sorted.sort_by(|left, right| compare(*left, *right));
-    // The sort is stable: the first of equal values is the one that appeared first.
-    let mut first_of = vec![0; values.len()];
-    let mut first = 0;
-    for (place, value) in sorted.iter().enumerate() {
-        let is_new = place == 0 || compare(first, *value).is_ne();
-        if is_new {
-            first = *value;
-        }
-        if let Some(slot) = first_of.get_mut(*value) {
-            *slot = first;
-        }
-    }
-    let mut firsts = Vec::new();
-    let mut places: Vec<u64> = Vec::new();
-    for (value, first) in first_of.iter().enumerate() {
-        let place = match places.get(*first) {
-            Some(place) => *place,
-            None => {
-                firsts.push(value as u64);
-                firsts.len() as u64 - 1
-            }
-        };
-        places.push(place);
-    }
-    Ok((firsts, places))
 }
 
 /// Writes the fields `t` and `p`.

@@ -1,5 +1,5 @@
-//! What a schema becomes, and documents being written: columns are gathered until the last batch has come, or batches are held
-//! until they fill a chunk; then the columns are compressed side by side.
+//! What a schema becomes, and documents being written: columns are compressed side by side as their batches come, or batches are
+//! held until they fill a chunk.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -9,8 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::chunk::{SplitOptions, Splitter};
-use super::encode::Encoder;
-use super::gather::Held;
+use super::encode::{ArrayWriter, Encoder, Output};
 use super::json_write::JsonPrinter;
 use super::schema::{Type, arrow_fields, check_name, is_same_field};
 use super::{ID, JSON, MONGODB_BYTES};
@@ -19,7 +18,7 @@ use crate::cursor::allocate;
 use crate::error::{Context, Error, Result};
 use crate::formats::{ColumnReader, WriteOptions, WritePlan, Writer, Written, planned_as};
 use crate::hub::type_text::print_field;
-use crate::hub::{Effect, LossKind, Plan, extension, native, shape};
+use crate::hub::{Effect, LossKind, Plan, Rows, extension, native, shape};
 use crate::limits::{Budget, Reservation};
 use crate::sink::Sink;
 use crate::source::Source;
@@ -136,7 +135,7 @@ struct BsondfWriter {
     sink: DocumentSink,
     columns: Vec<(String, Type)>,
     /// What has come of each column.
-    held: Vec<Held>,
+    arrays: Vec<ArrayWriter>,
     rows: u64,
     /// Whether the document has been written column by column.
     has_columns: bool,
@@ -155,12 +154,12 @@ impl BsondfWriter {
         encoder: Encoder,
         control: Control,
     ) -> Self {
-        let held = columns.iter().map(|_| Held::Chunks(Vec::new())).collect();
+        let arrays = columns.iter().map(|(_, kind)| encoder.array(kind)).collect();
         let splitter = split.map(Splitter::new);
         BsondfWriter {
             sink,
             columns,
-            held,
+            arrays,
             rows: 0,
             has_columns: false,
             empty: None,
@@ -175,10 +174,9 @@ impl BsondfWriter {
             splitter.push(rows.clone());
             return Ok(());
         }
-        let columns = self.held.iter_mut().zip(&self.columns).zip(rows.columns());
-        let push = |((held, (name, kind)), column): ((&mut Held, &(String, Type)), &ArrayRef)| {
-            let pushed = held.push(column, kind, &self.encoder);
-            pushed.map_err(|error| error.field(name.clone()).field("columns"))
+        let columns = self.arrays.iter_mut().zip(&self.columns).zip(rows.columns());
+        let push = |((array, (name, _)), column): ((&mut ArrayWriter, &(String, Type)), &ArrayRef)| {
+            array.append(column).map_err(|error| error.field(name.clone()).field("columns"))
         };
         self.control.map(columns.collect(), push)?.into_iter().collect()
     }
@@ -221,8 +219,10 @@ impl Writer for BsondfWriter {
         }
         let (encoder, count) = (&self.encoder, usize::try_from(input.rows).unwrap_or(usize::MAX));
         let columns: Vec<_> = self.columns.iter().enumerate().collect();
-        let encode = |(place, (name, kind)): (usize, &(String, Type))| {
-            encode_with(encoder, name, |out| encoder.read_array(out, name, kind, (input.read)(place)?, count))
+        let encode = |(place, column): (usize, &(String, Type))| {
+            let (name, kind) = column;
+            let array = read_array(encoder, kind, (input.read)(place)?, count);
+            encode_column(encoder, column, array.map_err(|error| in_column(error, name))?)
         };
         // As many at a time as fit in memory if all have a fixed width, whatever the number of threads.
         let room = self.encoder.budget.limits().max_alloc / 4 * 3;
@@ -246,14 +246,11 @@ impl Writer for BsondfWriter {
         if self.splitter.is_some() {
             self.write_chunks(true).in_format(ID)?;
         } else {
-            let columns: Vec<_> = self.columns.iter().zip(std::mem::take(&mut self.held)).collect();
-            if self.sink.takes_columns() {
-                let encode = |column| encode_column(&self.encoder, column);
-                self.sink.columns(columns, usize::MAX, &self.control, encode).in_format(ID)?;
-            } else {
-                let (encoded, _held) = encode(&self.encoder, columns, &self.control).in_format(ID)?;
-                self.sink.document(encoded).in_format(ID)?;
-            }
+            let arrays = std::mem::take(&mut self.arrays);
+            let (encoded, _held) =
+                encode(&self.encoder, &self.columns, arrays, &self.control, |array, _| Ok(array))
+                    .in_format(ID)?;
+            self.sink.document(encoded).in_format(ID)?;
         }
         self.end()
     }
@@ -332,7 +329,7 @@ impl DocumentSink {
         mut columns: Vec<C>,
         together: usize,
         control: &Control,
-        encode: impl Fn(C) -> Result<(bson::Writer, Reservation)> + Send + Sync,
+        encode: impl Fn(C) -> Result<Output> + Send + Sync,
     ) -> Result<()> {
         self.sink.enable_patching()?;
         let start = self.sink.position();
@@ -341,8 +338,8 @@ impl DocumentSink {
         while !columns.is_empty() {
             let later = columns.split_off(together.min(columns.len()));
             let some = std::mem::replace(&mut columns, later);
-            control.each_in_order(some, &encode, |(out, _held): (bson::Writer, Reservation)| {
-                out.pieces().iter().try_for_each(|piece| Ok(sink.write_all(piece)?))
+            control.each_in_order(some, &encode, |out: Output| {
+                out.bson.into_pieces().into_iter().try_for_each(|piece| Ok(sink.write_all(&piece)?))
             })?;
         }
         control.check()?;
@@ -360,61 +357,63 @@ impl DocumentSink {
     }
 }
 
-/// A name and type, and what has come of that column.
-pub(super) type HeldColumn<'c> = (&'c (String, Type), Held);
+/// What comes of a column that is read alone.
+fn read_array(encoder: &Encoder, kind: &Type, rows: Rows, count: usize) -> Result<ArrayWriter> {
+    let mut array = encoder.array(kind);
+    for batch in rows {
+        let batch = batch.map_err(Error::from)?;
+        let column = batch.columns().first();
+        array.append(column.ok_or_else(|| Error::usage("a batch without columns"))?)?;
+    }
+    if array.rows() != count {
+        return Err(Error::malformed(format_args!("{count} rows"), array.rows()));
+    }
+    Ok(array)
+}
 
 /// The document of some columns, in pieces, and what pays for them.
-pub(super) fn encode(
+pub(super) fn encode<T: Send>(
     encoder: &Encoder,
-    columns: Vec<HeldColumn<'_>>,
+    columns: &[(String, Type)],
+    contents: Vec<T>,
     control: &Control,
+    array: impl Fn(T, &Type) -> Result<ArrayWriter> + Send + Sync,
 ) -> Result<(Vec<Vec<u8>>, Reservation)> {
-    let (encoded, held) = encode_columns(encoder, columns, control)?;
-    let mut out = bson::Writer::default();
-    let document = out.begin(None);
+    let mut out = Output::new(&encoder.budget);
+    let document = out.bson.begin(None);
+    let encoded = encode_columns(encoder, columns, contents, control, array)?;
     encoded.into_iter().for_each(|column| out.append(column));
-    out.end(document)?;
-    Ok((out.into_pieces(), held))
+    out.bson.end(document)?;
+    Ok((out.bson.into_pieces(), out.held))
 }
 
-/// The element of a column, and what pays for it. What has come of it is dropped when it is encoded.
-fn encode_column(
+/// The elements of some columns, encoded side by side; `array` makes what is written of their contents.
+pub(super) fn encode_columns<T: Send>(
     encoder: &Encoder,
-    ((name, kind), held): HeldColumn<'_>,
-) -> Result<(bson::Writer, Reservation)> {
-    encode_with(encoder, name, |out| match held {
-        Held::Chunks(chunks) => encoder.array(out, name, kind, &chunks),
-        Held::Gathered(gathered) => encoder.gathered(out, name, kind, gathered),
-    })
+    columns: &[(String, Type)],
+    contents: Vec<T>,
+    control: &Control,
+    array: impl Fn(T, &Type) -> Result<ArrayWriter> + Send + Sync,
+) -> Result<Vec<Output>> {
+    let encode = |(column, content): (&(String, Type), T)| {
+        let array = array(content, &column.1).map_err(|error| in_column(error, &column.0))?;
+        encode_column(encoder, column, array)
+    };
+    control.map(columns.iter().zip(contents).collect(), encode)?.into_iter().collect()
 }
 
-/// What `encode` writes for a column, and what pays for it.
-fn encode_with(
-    encoder: &Encoder,
-    name: &str,
-    encode: impl FnOnce(&mut bson::Writer) -> Result<()>,
-) -> Result<(bson::Writer, Reservation)> {
-    let mut out = bson::Writer::default();
-    let held = encode(&mut out).and_then(|()| encoder.budget.reserve(out.bytes()));
-    let held = held.map_err(|error| match error.format() {
+/// The element of a column.
+fn encode_column(encoder: &Encoder, (name, kind): &(String, Type), array: ArrayWriter) -> Result<Output> {
+    let mut out = Output::new(&encoder.budget);
+    let encoded = encoder.finish(&mut out, name, kind, array);
+    encoded.map_err(|error| in_column(error, name))?;
+    Ok(out)
+}
+
+fn in_column(error: Error, name: &str) -> Error {
+    match error.format() {
         // A fault of the input, which says where it is.
         Some(_) => error,
         None => error.field(name.to_owned()).field("columns"),
-    })?;
-    Ok((out, held))
-}
-
-/// The elements of some columns, encoded side by side, and what pays for them. What has come of a column is dropped as soon as it is
-/// encoded.
-pub(super) fn encode_columns(
-    encoder: &Encoder,
-    columns: Vec<HeldColumn<'_>>,
-    control: &Control,
-) -> Result<(Vec<bson::Writer>, Reservation)> {
-    let encoded = control.map(columns, |column| encode_column(encoder, column))?;
-    let encoded: Vec<(bson::Writer, Reservation)> = encoded.into_iter().collect::<Result<_>>()?;
-    let mut held = encoder.budget.reservation();
-    let (columns, reservations): (Vec<_>, Vec<_>) = encoded.into_iter().unzip();
-    reservations.into_iter().for_each(|more| held.merge(more));
-    Ok((columns, held))
+    }
 }

@@ -260,18 +260,19 @@ fn large_documents_are_noted() {
 }
 
 #[test]
-fn a_writer_holds_no_more_than_it_may() {
-    let batch = table(vec![("n", Arc::new(Int32Array::from(vec![0; 1000])))]);
+fn a_writer_holds_what_columns_are_compressed_to() {
     let mut options = WriteOptions::default();
-    // Rows of 4000 bytes, and their copy while they are encoded.
-    options.budget = crate::Limits { max_alloc: 9000, ..crate::Limits::default() }.budget();
-    // The same memory again counts once; that of three does not fit.
-    let slices = [batch.slice(0, 500), batch.slice(500, 500)];
-    assert!(write_batches(batch.schema(), &slices, &options).is_ok());
-    let other = table(vec![("n", Arc::new(Int32Array::from(vec![0; 1000])))]);
-    let third = table(vec![("n", Arc::new(Int32Array::from(vec![0; 1000])))]);
-    let error = write_batches(batch.schema(), &[batch, other, third], &options).unwrap_err();
+    options.budget = crate::Limits { max_alloc: 2 << 20, ..crate::Limits::default() }.budget();
+    let column = |numbers: Vec<i32>| table(vec![("n", Arc::new(Int32Array::from(numbers)))]);
+    let zeros = vec![column(vec![0; 100_000]); 20];
+    assert!(write_batches(zeros[0].schema(), &zeros, &options).is_ok(), "8 MB in 400 kB at a time");
+    let mut random = crate::testing::arbitrary::Random::new(4);
+    let mut noise = || column((0..100_000).map(|_| random.next() as i32).collect());
+    let noise: Vec<_> = (0..20).map(|_| noise()).collect();
+    let error = write_batches(noise[0].schema(), &noise, &options).unwrap_err();
     assert_eq!(error.kind(), crate::ErrorKind::Limit);
+    drop((zeros, noise));
+    assert_eq!(options.budget.used(), 0);
 }
 
 #[test]

@@ -1,17 +1,13 @@
-//! LZ4 blocks. They are compressed with the C library: only it produces the same bytes as programs that use it. They are
-//! decompressed here, since the library decompresses a block only as a whole.
+//! LZ4 blocks, decompressed piece by piece.
 
 use arrow_buffer::{Buffer, MutableBuffer};
-use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
 
+use super::MAX_BYTES;
 use crate::cursor::{Reserved, reserve};
 use crate::error::{Error, Result};
 use crate::kernels::lz4 as kernel;
 use crate::limits::{Budget, Reservation};
 use crate::source::{Source, Window};
-
-/// `LZ4_MAX_INPUT_SIZE`: the library neither compresses nor decompresses more.
-pub(crate) const MAX_BYTES: u64 = 0x7e00_0000;
 
 /// The maximum number of bytes that one byte of a block can produce: each further byte of a match length adds
 /// up to 255.
@@ -301,147 +297,5 @@ fn repeat(memory: &mut [u8], mut start: usize, mut distance: usize) {
         memory.copy_within(start - distance..start - distance + count, start);
         // What has been written repeats too.
         (start, distance) = (start + count, distance + count);
-    }
-}
-
-/// Compresses `plain`, preceded by its length as an int32. Level 0 is `LZ4_compress_default`, higher ones are
-/// `LZ4_compress_HC`.
-pub(crate) fn compress_with_length(plain: &[u8], level: i32) -> Result<Vec<u8>> {
-    // The same block on all levels: a token without literals. The optimal parser (levels 10 to 12) reads before the
-    // start of an empty input, so the library is not called.
-    if plain.is_empty() {
-        return Ok(vec![0; 5]);
-    }
-    let too_long = || Error::limit("the limit", MAX_BYTES, format!("{} bytes for an LZ4 block", plain.len()));
-    let bound = match u32::try_from(plain.len()) {
-        Ok(length) if u64::from(length) <= MAX_BYTES => compress_bound(plain.len()),
-        _ => return Err(too_long()),
-    };
-    if level == 0 {
-        let mut packed = u32::try_from(plain.len()).map_err(|_| too_long())?.to_le_bytes().to_vec();
-        return kernel::compress(plain, &mut packed).map(|()| packed).ok_or_else(too_long);
-    }
-    let mode = Some(CompressionMode::HIGHCOMPRESSION(level));
-    let mut packed = vec![0; 4 + bound.map_err(|_| too_long())?];
-    let written = compress_to_buffer(plain, mode, true, &mut packed)
-        .map_err(|error| Error::io("LZ4 compression", error))?;
-    packed.truncate(written);
-    Ok(packed)
-}
-
-#[cfg(test)]
-mod tests {
-    use lz4::block::decompress_to_buffer;
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::limits::Limits;
-
-    /// The block in pieces of these sizes, over and over.
-    fn pieces(source: &Source, packed: u64, length: u64, sizes: &[u64]) -> Result<Vec<u8>> {
-        let budget = Limits::default().budget();
-        let mut reader = BlockReader::new(source, 0, packed, length, &budget)?;
-        let mut plain = Vec::new();
-        for (turn, size) in sizes.iter().chain(&[1000]).cycle().enumerate() {
-            match turn % 2 {
-                0 => plain.extend_from_slice(&reader.take(*size)?),
-                _ => plain.extend_from_slice(&reader.take_mut(*size)?),
-            }
-            if reader.left() == 0 {
-                break;
-            }
-        }
-        drop(reader);
-        assert_eq!(budget.used(), 0);
-        Ok(plain)
-    }
-
-    fn in_memory(block: &[u8], length: usize, sizes: &[u64]) -> Result<Vec<u8>> {
-        let source = Source::from_bytes("block", block.to_vec());
-        pieces(&source, block.len() as u64, length as u64, sizes)
-    }
-
-    #[test]
-    fn the_empty_and_the_short_come_back_on_all_levels() {
-        for level in 0..=12 {
-            assert_eq!(compress_with_length(&[], level).unwrap(), [0; 5], "level {level}");
-            for length in 1..40u8 {
-                let plain: Vec<u8> = (0..length).map(|byte| byte % 3).collect();
-                let packed = compress_with_length(&plain, level).unwrap();
-                assert_eq!(packed[..4], u32::from(length).to_le_bytes(), "level {level}");
-                assert_eq!(in_memory(&packed[4..], plain.len(), &[1000]).unwrap(), plain, "level {level}");
-                assert_eq!(in_memory(&packed[4..], plain.len(), &[1, 3]).unwrap(), plain, "level {level}");
-            }
-        }
-        // The library's own block of an empty input, where it supports one.
-        let mut block = [9; 16];
-        assert_eq!(compress_to_buffer(&[], None, true, &mut block).unwrap(), 5);
-        assert_eq!(block[..5], [0; 5]);
-    }
-
-    /// Noise, repeats near and far, and long runs of one byte.
-    fn mixed(parts: &[(u8, u16, u16)]) -> Vec<u8> {
-        let mut plain: Vec<u8> = Vec::new();
-        let mut state = 1u32;
-        for (kind, count, distance) in parts {
-            for _ in 0..*count {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                let back = plain.len().checked_sub(usize::from(*distance) + 1);
-                let byte = match (kind % 3, back) {
-                    (0, _) | (_, None) => (state >> 24) as u8,
-                    (1, Some(place)) => plain[place],
-                    _ => 7,
-                };
-                plain.push(byte);
-            }
-        }
-        plain
-    }
-
-    proptest! {
-        #[test]
-        fn pieces_are_the_block(
-            parts in prop::collection::vec((any::<u8>(), 1u16.., any::<u16>()), 1..12),
-            sizes in prop::collection::vec(prop_oneof![Just(0u64), 1u64..200_000], 1..5),
-        ) {
-            let plain = mixed(&parts);
-            let block = &compress_with_length(&plain, 0).unwrap()[4..];
-            prop_assert_eq!(&in_memory(block, plain.len(), &sizes).unwrap(), &plain);
-            // From a file, the packed bytes too come in pieces.
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("block");
-            std::fs::write(&path, block).unwrap();
-            let file = Source::open(&path).unwrap();
-            prop_assert_eq!(pieces(&file, block.len() as u64, plain.len() as u64, &sizes).unwrap(), plain);
-        }
-
-        #[test]
-        fn damaged_blocks_are_refused_as_by_the_library(
-            plain in prop::collection::vec(0u8..4, 1..400),
-            cut in 0usize..20,
-            flip in prop::option::of((any::<prop::sample::Index>(), 1u8..)),
-            longer in -2i64..3,
-            size in 1u64..500,
-        ) {
-            let mut block = compress_with_length(&plain, 0).unwrap().split_off(4);
-            block.truncate(block.len().saturating_sub(if flip.is_some() { 0 } else { cut }));
-            if let Some((place, bits)) = flip {
-                let place = place.index(block.len());
-                block[place] ^= bits;
-            }
-            let length = usize::try_from(plain.len() as i64 + longer).unwrap_or(0).max(1);
-            let mut twin = vec![0; length];
-            let written = decompress_to_buffer(&block, Some(length as i32), &mut twin);
-            let expected = written.is_ok_and(|written| written == length).then_some(twin);
-            let found = in_memory(&block, length, &[size]);
-            // The library takes the distance 0, for which the format has no meaning.
-            if found.is_ok() || !has_distance_zero(&block) {
-                prop_assert_eq!(found.ok(), expected);
-            }
-        }
-    }
-
-    fn has_distance_zero(block: &[u8]) -> bool {
-        block.windows(2).any(|pair| pair == [0, 0])
     }
 }
