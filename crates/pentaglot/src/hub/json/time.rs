@@ -34,15 +34,14 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The inverse of [`civil_from_days`].
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = year - i64::from(month <= 2);
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
+/// The inverse of [`civil_from_days`], for years from 0 on.
+fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
+    // Years begin in March, 400 of them before the year 0, so that nothing is negative.
+    let year = year + 400 - u32::from(month <= 2);
     let month_index = if month > 2 { month - 3 } else { month + 9 };
     let day_of_year = (153 * month_index + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + day_of_year;
+    i64::from(days) - 146_097 - 719_468
 }
 
 fn push_digits(out: &mut Vec<u8>, value: i64, count: u32) {
@@ -166,13 +165,19 @@ pub(crate) fn write_timestamp(out: &mut Vec<u8>, value: i64, unit: TimeUnit, zon
     true
 }
 
-/// Reads exactly `count` digits.
-fn take_digits(text: &mut &[u8], count: usize) -> Option<i64> {
-    let (digits, rest) = text.split_at_checked(count)?;
+/// The number that some digits are.
+#[inline]
+fn number<const N: usize>(digits: [u8; N]) -> Option<u32> {
+    let digits = digits.map(|byte| u32::from(byte.wrapping_sub(b'0')));
+    let is_number = digits.iter().fold(true, |all, digit| all & (*digit <= 9));
+    is_number.then(|| digits.iter().fold(0, |number, digit| number * 10 + digit))
+}
+
+/// Reads two digits.
+fn take_two(text: &mut &[u8]) -> Option<i64> {
+    let (digits, rest) = text.split_first_chunk::<2>()?;
     *text = rest;
-    digits
-        .iter()
-        .try_fold(0, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
+    number(*digits).map(i64::from)
 }
 
 fn take_byte(text: &mut &[u8], byte: u8) -> Option<()> {
@@ -180,12 +185,12 @@ fn take_byte(text: &mut &[u8], byte: u8) -> Option<()> {
     Some(())
 }
 
+#[inline]
 fn take_date(text: &mut &[u8]) -> Option<i64> {
-    let year = take_digits(text, 4)?;
-    take_byte(text, b'-')?;
-    let month = take_digits(text, 2)?;
-    take_byte(text, b'-')?;
-    let day = take_digits(text, 2)?;
+    let (date, rest) = text.split_first_chunk::<10>()?;
+    *text = rest;
+    let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *date else { return None };
+    let (year, month, day) = (number([y0, y1, y2, y3])?, number([m0, m1])?, number([d0, d1])?);
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let last = match month {
         2 if leap => 29,
@@ -198,33 +203,43 @@ fn take_date(text: &mut &[u8]) -> Option<i64> {
 }
 
 /// Seconds of the day and the fraction in `unit`; digits past the unit must be zero.
+#[inline]
 fn take_time(text: &mut &[u8], unit: TimeUnit) -> Option<(i64, i64)> {
-    let hours = take_digits(text, 2)?;
-    take_byte(text, b':')?;
-    let minutes = take_digits(text, 2)?;
-    take_byte(text, b':')?;
-    let seconds = take_digits(text, 2)?;
+    let (time, rest) = text.split_first_chunk::<8>()?;
+    *text = rest;
+    let [h0, h1, b':', m0, m1, b':', s0, s1] = *time else { return None };
+    let (hours, minutes, seconds) = (number([h0, h1])?, number([m0, m1])?, number([s0, s1])?);
     if hours > 23 || minutes > 59 || seconds > 59 {
         return None;
     }
-    let mut fraction = 0;
-    if let Some(rest) = text.strip_prefix(b".") {
-        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (digits, rest) = rest.split_at(count);
-        let mut place = per_second(unit);
-        for digit in digits {
-            place /= 10;
-            if place == 0 && *digit != b'0' {
-                return None;
-            }
-            fraction += place * i64::from(digit - b'0');
+    let fraction = match text.strip_prefix(b".") {
+        Some(rest) => {
+            let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let (digits, rest) = rest.split_at(count);
+            *text = rest;
+            fraction_in(digits, unit)?
         }
-        if count == 0 {
-            return None;
-        }
-        *text = rest;
+        None => 0,
+    };
+    Some((i64::from(hours * 3600 + minutes * 60 + seconds), fraction))
+}
+
+/// The fraction that some digits are, at least one.
+fn fraction_in(digits: &[u8], unit: TimeUnit) -> Option<i64> {
+    let places = match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    };
+    let (kept, zeros) = digits.split_at(places.min(digits.len()));
+    if digits.is_empty() || zeros.iter().any(|digit| *digit != b'0') {
+        return None;
     }
-    Some((hours * 3600 + minutes * 60 + seconds, fraction))
+    let value = kept.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+    const POWERS: [i64; 10] =
+        [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+    Some(value * POWERS.get(places - kept.len())?)
 }
 
 /// `Z` or `±HH:MM[:SS]`, in seconds.
@@ -238,10 +253,10 @@ fn take_offset(text: &mut &[u8]) -> Option<i64> {
         take_byte(text, b'+')?;
         1
     };
-    let hours = take_digits(text, 2)?;
+    let hours = take_two(text)?;
     take_byte(text, b':')?;
-    let minutes = take_digits(text, 2)?;
-    let seconds = if take_byte(text, b':').is_some() { take_digits(text, 2)? } else { 0 };
+    let minutes = take_two(text)?;
+    let seconds = if take_byte(text, b':').is_some() { take_two(text)? } else { 0 };
     (minutes < 60 && seconds < 60).then_some(sign * (hours * 3600 + minutes * 60 + seconds))
 }
 
@@ -280,13 +295,13 @@ pub(crate) struct Moment<'a> {
 
 /// `HH:MM[:SS[.f]]`: seconds since midnight and the digits of the fraction.
 fn take_clock<'a>(text: &mut &'a [u8]) -> Option<(i64, &'a str)> {
-    let hours = take_digits(text, 2)?;
+    let hours = take_two(text)?;
     take_byte(text, b':')?;
-    let minutes = take_digits(text, 2)?;
+    let minutes = take_two(text)?;
     let mut seconds = 0;
     let mut fraction: &[u8] = b"";
     if take_byte(text, b':').is_some() {
-        seconds = take_digits(text, 2)?;
+        seconds = take_two(text)?;
         if take_byte(text, b'.').is_some() {
             let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
             (fraction, *text) = text.split_at(count);
@@ -393,6 +408,29 @@ mod tests {
         for bad in ["2023-02-29", "1900-02-29", "2024-13-01", "2024-1-01", "2024-01-01 ", "12024-01-01"] {
             assert_eq!(parse_date(bad.as_bytes()), None);
         }
+    }
+
+    #[test]
+    fn fractions_are_those_of_their_digits() {
+        for (text, unit, expected) in [
+            ("00:00:00.000001", TimeUnit::Microsecond, Some(1)),
+            ("00:00:00.1", TimeUnit::Nanosecond, Some(100_000_000)),
+            ("00:00:01.999999999", TimeUnit::Nanosecond, Some(1_999_999_999)),
+            ("00:00:00.1230000000000000000000000", TimeUnit::Millisecond, Some(123)),
+            ("00:00:00.1234", TimeUnit::Millisecond, None),
+            ("00:00:00.0", TimeUnit::Second, Some(0)),
+            ("00:00:00.", TimeUnit::Second, None),
+            ("00:00:0/", TimeUnit::Second, None),
+            ("0:00:00", TimeUnit::Second, None),
+        ] {
+            assert_eq!(parse_time(text.as_bytes(), unit), expected, "{text}");
+        }
+        // The least and the greatest time in nanoseconds, and those beside them.
+        let nanoseconds = |text: &str| parse_timestamp(text.as_bytes(), TimeUnit::Nanosecond, false);
+        assert_eq!(nanoseconds("1677-09-21T00:12:43.145224192"), Some(i64::MIN));
+        assert_eq!(nanoseconds("1677-09-21T00:12:43.145224191"), None);
+        assert_eq!(nanoseconds("2262-04-11T23:47:16.854775807"), Some(i64::MAX));
+        assert_eq!(nanoseconds("2262-04-11T23:47:16.854775808"), None);
     }
 
     #[test]

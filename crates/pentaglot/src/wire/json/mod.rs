@@ -21,6 +21,7 @@ mod value;
 
 use std::io::Read;
 
+pub(crate) use self::number::short_decimal;
 pub(crate) use self::quote::{PlainRun, plain_run, write_string};
 use crate::error::{Error, Result};
 use crate::limits::Budget;

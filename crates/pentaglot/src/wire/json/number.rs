@@ -98,6 +98,37 @@ fn exact_float(text: &[u8]) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
+/// The value of a text of few digits, perhaps with a fraction: exact for the reason given at [`exact_float`]. `None` for all other
+/// text, also where it is a number.
+#[inline]
+pub(crate) fn short_decimal(text: &[u8]) -> Option<f64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        _ => (false, text),
+    };
+    if digits.len() > 19 {
+        return None;
+    }
+    let (mut mantissa, mut point) = (0u64, None);
+    for (index, byte) in digits.iter().enumerate() {
+        match byte.wrapping_sub(b'0') {
+            digit @ 0..=9 => mantissa = mantissa * 10 + u64::from(digit),
+            _ if *byte == b'.' && point.is_none() => point = Some(index),
+            _ => return None,
+        }
+    }
+    let (whole, fraction) = match point {
+        Some(point) => (point, digits.len() - point - 1),
+        None => (digits.len(), 0),
+    };
+    if whole == 0 || point.is_some() && fraction == 0 || mantissa >= 1 << 53 {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+    let value = mantissa as f64 / EXACT_POWERS.get(fraction)?;
+    Some(if negative { -value } else { value })
+}
+
 impl<R: Read> Scanner<R> {
     /// The text of the next number, and whether it is an integer.
     fn number_token(&mut self) -> Result<(&str, bool)> {

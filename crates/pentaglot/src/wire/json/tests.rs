@@ -231,7 +231,26 @@ fn memory_stays_bounded_whatever_the_document_is() {
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
+#[test]
+fn most_numbers_of_text_files_are_short_decimals() {
+    for text in ["0", "12.5", "-0.0", "-17", "100.0001", "00.5", "9007199254740991"] {
+        assert_eq!(super::short_decimal(text.as_bytes()), text.parse().ok(), "{text}");
+    }
+    for text in ["", "-", ".5", "5.", "1e3", "+1", "1.2.3", "9007199254740993", "0.00000000000000000001"] {
+        assert_eq!(super::short_decimal(text.as_bytes()), None, "{text}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn short_decimals_are_those_of_the_standard_parser(
+        text in prop_oneof!["-?[0-9]{0,12}[.]?[0-9]{0,12}", "[-0-9.e+]{0,8}", "-?0*[0-9]{1,3}[.]0*[0-9]{1,3}"],
+    ) {
+        if let Some(value) = super::short_decimal(text.as_bytes()) {
+            prop_assert_eq!(value.to_bits(), text.parse::<f64>().unwrap().to_bits(), "{}", text);
+        }
+    }
+
     #[test]
     fn strings_come_back(text in any::<String>()) {
         let json = serde_json::to_string(&text).unwrap();

@@ -6,13 +6,17 @@ use half::f16;
 
 use super::{Decode, Input, primitive, unfit};
 use crate::error::Result;
-use crate::wire::json::Scanner;
+use crate::wire::json::{Scanner, short_decimal};
 
 /// A float of any width.
 trait Real: Copy + Default + Send {
     const NAME: &'static str;
     fn read<R: Input>(scanner: &mut Scanner<R>) -> Result<Self>;
     fn parse(text: &str) -> Option<Self>;
+    /// As [`parse`](Self::parse), of text of few digits only.
+    fn parse_short(_text: &[u8]) -> Option<Self> {
+        None
+    }
     fn special(value: f64) -> Self;
 }
 
@@ -26,6 +30,11 @@ impl Real for f64 {
 
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok().filter(|value: &f64| value.is_finite())
+    }
+
+    #[inline]
+    fn parse_short(text: &[u8]) -> Option<Self> {
+        short_decimal(text)
     }
 
     fn special(value: f64) -> Self {
@@ -120,6 +129,10 @@ where
     }
 
     fn text(&mut self, text: &[u8]) -> Result<()> {
+        if let Some(value) = T::Native::parse_short(text) {
+            self.0.push(value);
+            return Ok(());
+        }
         // The standard parser also accepts words; those are special here.
         let has_digits = |text: &&str| text.bytes().any(|byte| byte.is_ascii_digit());
         let plain = || std::str::from_utf8(text).ok().filter(has_digits).and_then(T::Native::parse);
