@@ -331,3 +331,41 @@ unsafe fn long_literals(from: *const u8, to: *mut u8, literals: usize) -> *mut u
         to.add(literals)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kernels::lz4::compress;
+
+    proptest! {
+        #[test]
+        fn sequences_are_the_first_of_the_library(
+            pattern in prop::collection::vec(any::<u8>(), 1..3000),
+            noise in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3000),
+            length in 65_547usize..80_000,
+        ) {
+            let mut plain: Box<[u8]> = pattern.iter().copied().cycle().take(length).collect();
+            noise.into_iter().for_each(|(place, byte)| plain[place.index(length)] = byte);
+            let mut expected = Vec::new();
+            compress(&plain, &mut expected).unwrap();
+            // Memory of exactly the size that may be written, so that tools see a write past it.
+            let mut out = vec![0; Search::room(length)];
+            out.clear();
+            let mut search = Search::new();
+            search.sequences(&plain, 0, &mut out);
+            // The token of a match that goes on has no length yet.
+            let whole = match search.next {
+                Next::Match { token, .. } => token,
+                _ => out.len(),
+            };
+            prop_assert!(out[..whole] == expected[..whole]);
+            // What is not decided is near the end, or a match or literals up to it.
+            match search.next {
+                Next::Probe { place, step, .. } => prop_assert!(place + step > length - BEFORE_MATCH),
+                _ => prop_assert!(search.anchor >= length - BEFORE_MATCH),
+            }
+        }
+    }
+}

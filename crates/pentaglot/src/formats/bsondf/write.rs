@@ -24,8 +24,8 @@ use crate::sink::Sink;
 use crate::source::Source;
 use crate::wire::bson;
 
-/// What a value of fixed width and its compressed form take together at the most: a column that is read apart has both in memory.
-const VALUE_BYTES: u64 = 16;
+/// What a value of fixed width is compressed to at the most, with its bit of the mask: of a column that is read apart, only this is held.
+const VALUE_BYTES: u64 = 9;
 
 /// What writing this schema will do, and the writer that does it.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {

@@ -3,6 +3,7 @@
 use arrow_schema::DataType;
 use parquet::file::metadata::ColumnChunkMetaData;
 
+use super::delta_lengths::PrefixedValues;
 use super::dictionary::value_width;
 use super::layout::Page;
 use crate::error::{Error, Result};
@@ -34,13 +35,13 @@ pub(super) struct ChunkSize {
     pub values: u64,
     /// The bytes of the pages, not packed.
     unpacked_bytes: u64,
-    /// How many byte strings may be those of the dictionary.
+    /// How many byte strings may be those of the dictionary, or begin like the one before.
     repeated: u64,
-    /// The most bytes of such a byte string, and those of one in the dictionary on average.
+    /// The most bytes of such a byte string, and those of one on average.
     longest: u64,
     mean: u64,
-    /// Whether there are byte strings that may begin like the one before, and be of any length.
-    pub has_prefixes: bool,
+    /// Whether there are pages of byte strings whose lengths must be looked at.
+    pub has_lengths: bool,
     /// The most values of a row.
     pub row_values: u64,
     /// The bytes of a missing list of fixed size that is in another list: each value may be one.
@@ -52,7 +53,7 @@ impl ChunkSize {
         let row_values = if has_lists(column) { u64::MAX } else { 1 };
         let width = value_width(column);
         let (values, unpacked_bytes, repeated, longest, mean) = (0, 0, 0, 0, 0);
-        let (has_prefixes, padding) = (false, 0);
+        let (has_lengths, padding) = (false, 0);
         ChunkSize {
             leaf,
             width,
@@ -62,7 +63,7 @@ impl ChunkSize {
             repeated,
             longest,
             mean,
-            has_prefixes,
+            has_lengths,
             row_values,
             padding,
         }
@@ -79,12 +80,17 @@ impl ChunkSize {
         let header = &page.header;
         self.values = self.values.saturating_add(header.value_count);
         self.unpacked_bytes = self.unpacked_bytes.saturating_add(header.unpacked_bytes);
-        // PLAIN_DICTIONARY and RLE_DICTIONARY
-        if matches!(header.encoding, 2 | 8) {
+        // PLAIN_DICTIONARY, RLE_DICTIONARY and DELTA_BYTE_ARRAY
+        if matches!(header.encoding, 2 | 8 | 7) {
             self.repeated = self.repeated.saturating_add(header.value_count);
         }
-        // DELTA_BYTE_ARRAY
-        self.has_prefixes |= header.encoding == 7;
+        self.has_lengths |= header.has_lengths();
+    }
+
+    /// Takes note of byte strings that may begin like the one before.
+    pub(super) fn add_prefixed(&mut self, values: PrefixedValues) {
+        self.longest = self.longest.max(values.longest);
+        self.mean = self.mean.max(values.bytes / self.repeated.max(1));
     }
 
     /// The most bytes of so many rows, without those that are in the pages as they are.
@@ -180,9 +186,6 @@ impl Sizes {
 
     /// The most bytes that a batch of so many rows takes in memory.
     pub(super) fn most_bytes(&self, rows: u64) -> u64 {
-        if self.chunks.iter().any(|chunk| chunk.has_prefixes) {
-            return u64::MAX;
-        }
         let pages = self.chunks.iter().map(|chunk| chunk.unpacked_bytes).fold(0, u64::saturating_add);
         self.batch_bytes(rows).saturating_add(pages)
     }

@@ -124,6 +124,9 @@ impl Store {
             let field = self.stored_schema().fields().get(root);
             chunk.padding = field.map_or(0, |field| padding_in_lists(field.data_type()));
         }
+        let lengths = chunks.iter_mut().filter(|chunk| chunk.has_lengths).collect();
+        let check = |size| self.check_lengths(metadata.metadata(), index, &range, size);
+        self.control.map(lengths, check)?.into_iter().collect::<Result<()>>()?;
         let fields = columns.iter().filter_map(|column| self.stored_schema().fields().get(*column));
         let types = fields.map(|field| field.data_type());
         let mut sizes = Sizes::new(chunks, types, self.chunks.budget.limits());

@@ -229,8 +229,8 @@ impl<'a> Pages<'a> {
                 return Err(Error::malformed(format_args!("at most {most} values"), header.value_count)
                     .rule("page-values"));
             }
-        } else if self.column.column_descr().max_rep_level() > 0 {
-            // One row may take all the values of a page.
+        } else if self.column.column_descr().max_rep_level() > 0 || header.has_lengths() {
+            // One row may take all the values of a page, and two lengths of each may be read at once.
             self.budget.check(header.value_count.saturating_mul(8))?;
         }
         Ok(())

@@ -23,6 +23,7 @@
 
 mod batch_size;
 mod batches;
+mod delta_lengths;
 mod dictionary;
 mod footer;
 mod group_rows;

@@ -8,11 +8,12 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
 
 use super::batch_size::{ChunkSize, MOST_BATCH_ROWS, most_batch_bytes};
+use super::delta_lengths::PrefixedValues;
 use super::dictionary::longest_value;
 use super::layout::{Chunks, Page, check_value_count};
 use super::page_header::PageHeader;
 use super::read::Store;
-use super::row_values::most_row_values;
+use super::row_values::{each_page, most_row_values};
 use crate::error::{Error, Result};
 
 /// Dictionaries of so many bytes are not read to learn how long their values are.
@@ -124,6 +125,29 @@ impl Store {
         let rows = if pages.is_some() { u64::MAX } else { range.end };
         let found = most_row_values(&chunks, column, pages, rows);
         size.row_values = found.map_err(|error| self.in_column(error, group, size.leaf))?.max(1);
+        Ok(())
+    }
+
+    /// Looks at the lengths of byte strings, in pages whose headers have been checked.
+    pub(super) fn check_lengths(
+        &self,
+        metadata: &ParquetMetaData,
+        group: usize,
+        range: &Range<u64>,
+        size: &mut ChunkSize,
+    ) -> Result<()> {
+        let chunks = self.chunks.apart();
+        let column = self.footer.pages(&chunks, group, size.leaf)?.column();
+        let total = metadata.row_groups().get(group).map_or(0, |group| group.num_rows());
+        let pages = page_locations(metadata, group, size.leaf);
+        let pages = pages.map(|all| (all, wanted_pages(all, range, total)));
+        let mut values = PrefixedValues::default();
+        let checked = each_page(&chunks, column, pages, |page| {
+            self.control.check()?;
+            values.add_page(page, column).map(|()| true)
+        });
+        checked.map_err(|error| self.in_column(error, group, size.leaf))?;
+        size.add_prefixed(values);
         Ok(())
     }
 }

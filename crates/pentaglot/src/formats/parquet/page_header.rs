@@ -46,6 +46,12 @@ impl PageHeader {
         }
     }
 
+    /// Whether the page begins with as many lengths as it says, for which the decoder makes room at once.
+    pub(super) fn has_lengths(&self) -> bool {
+        // DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY
+        self.is_data() && matches!(self.encoding, 6 | 7)
+    }
+
     pub(super) fn is_data(&self) -> bool {
         matches!(self.kind, PageHeader::DATA | PageHeader::DATA_V2)
     }

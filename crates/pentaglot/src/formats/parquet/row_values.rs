@@ -25,6 +25,21 @@ pub(super) fn most_row_values(
     let levels = u64::try_from(column.column_descr().max_rep_level()).unwrap_or(0);
     let bits = (u64::BITS - levels.leading_zeros()) as usize;
     let mut counted = Counted { bits, ..Counted::default() };
+    each_page(chunks, column, pages, |page| {
+        counted.add_page(page);
+        Ok(counted.begun <= rows)
+    })?;
+    Ok(counted.longest.max(counted.current))
+}
+
+/// Calls `visit` with the pages of a chunk, or those that are `wanted` of the ones at `locations`, until it returns `false`. The headers
+/// of these pages must have been checked.
+pub(super) fn each_page(
+    chunks: &Chunks,
+    column: &ColumnChunkMetaData,
+    pages: Option<(&[PageLocation], Range<usize>)>,
+    mut visit: impl FnMut(&Page) -> Result<bool>,
+) -> Result<()> {
     chunks.guarded(|| {
         let source = Arc::new(chunks.clone());
         let locations =
@@ -36,12 +51,11 @@ pub(super) fn most_row_values(
             (0..before).try_for_each(|_| reader.skip_next_page().map_err(from_parquet))?;
         }
         for page in reader {
-            counted.add_page(&page.map_err(|error| error::undecodable(&error.to_string()))?);
-            if counted.begun > rows {
+            if !visit(&page.map_err(|error| error::undecodable(&error.to_string()))?)? {
                 break;
             }
         }
-        Ok(counted.longest.max(counted.current))
+        Ok(())
     })
 }
 

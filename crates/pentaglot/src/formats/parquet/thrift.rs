@@ -104,7 +104,8 @@ pub(super) fn varint(cursor: &mut Cursor<'_>) -> Result<u64> {
     Err(Error::malformed("a varint of at most 64 bits", "more").at(start).rule("thrift"))
 }
 
-fn zigzag(cursor: &mut Cursor<'_>) -> Result<i64> {
+/// A varint of which the last bit is the sign.
+pub(super) fn zigzag(cursor: &mut Cursor<'_>) -> Result<i64> {
     let raw = varint(cursor)?;
     Ok((raw >> 1).cast_signed() ^ -(raw & 1).cast_signed())
 }
