@@ -274,14 +274,11 @@ unsafe fn copy(from: *const u8, to: *mut u8) {
 /// `most` bytes can be read before both.
 #[inline(never)]
 unsafe fn same_before(base: *const u8, here: usize, candidate: usize, most: usize) -> usize {
-    let mut back = 0;
     // SAFETY: the caller's promise.
-    while back < most
-        && unsafe { *base.wrapping_add(here - back - 1) == *base.wrapping_add(candidate - back - 1) }
-    {
-        back += 1;
-    }
-    back
+    let is_same = |back: &usize| unsafe {
+        *base.wrapping_add(here - back - 1) == *base.wrapping_add(candidate - back - 1)
+    };
+    (0..most).take_while(is_same).count()
 }
 
 /// The end of the same bytes at a place and behind it.

@@ -37,7 +37,7 @@ pub(crate) struct BlockWriter {
     recent: Reserved<u8>,
     start: usize,
     /// `None` while all bytes are recent ones.
-    stream: Option<Stream>,
+    stream: Option<Box<Stream>>,
 }
 
 impl BlockWriter {
@@ -82,13 +82,13 @@ impl BlockWriter {
 
     /// The first place that may still be needed.
     fn reach(&self) -> usize {
-        self.stream.as_ref().map_or(0, Stream::reach)
+        self.stream.as_ref().map_or(0, |stream| stream.reach())
     }
 
     /// Compresses `bytes`, the first of which has the place `origin`: nothing before it is needed.
     fn compress_in_place(&mut self, bytes: &[u8], origin: usize) -> Result<()> {
         let budget = self.recent.budget().clone();
-        let stream = self.stream.get_or_insert_with(|| Stream::new(&budget));
+        let stream = self.stream.get_or_insert_with(|| Box::new(Stream::new(&budget)));
         let mut end = 0;
         while end < bytes.len() {
             end = bytes.len().min(end.saturating_add(STEP));
@@ -103,7 +103,7 @@ impl BlockWriter {
     /// Compresses what has been gathered, and keeps what may still be needed.
     fn compress_recent(&mut self) -> Result<()> {
         let budget = self.recent.budget().clone();
-        let stream = self.stream.get_or_insert_with(|| Stream::new(&budget));
+        let stream = self.stream.get_or_insert_with(|| Box::new(Stream::new(&budget)));
         stream.compress(&Known { bytes: &self.recent, start: self.start, is_last: false })?;
         let reach = stream.reach().max(self.start);
         self.recent.drain(..reach - self.start);
@@ -119,8 +119,9 @@ impl BlockWriter {
             let held = self.recent.budget().reserve(packed.capacity() as u64)?;
             return Ok((vec![packed], held));
         };
-        let Pieces { mut pieces, held } =
+        let Pieces { full: mut pieces, last, held } =
             stream.finish(&Known { bytes: &self.recent, start: self.start, is_last: true })?;
+        pieces.push(last);
         if let Some(place) = pieces.first_mut().and_then(|piece| piece.first_chunk_mut()) {
             *place = length;
         }
@@ -174,7 +175,7 @@ impl Stream {
     fn new(budget: &Budget) -> Self {
         let mut out = Pieces::new(budget);
         // The place of the length.
-        out.pieces.push(vec![0; 4]);
+        out.last = vec![0; 4];
         Stream { search: Search::new(), out, token: (0, 0), run: None }
     }
 
@@ -200,7 +201,7 @@ impl Stream {
                     let out = self.out.with_room(Search::room(plain))?;
                     self.search.sequences(known.bytes, known.start, out);
                     if let Next::Match { token, .. } = self.search.next {
-                        self.token = (self.out.pieces.len() - 1, token);
+                        self.token = (self.out.full.len(), token);
                     }
                 }
                 Next::Match { place, distance, .. } => {
@@ -239,9 +240,9 @@ impl Stream {
         let count = end - anchor;
         let out = self.out.with_room(2 + count / 255)?;
         let token = out.len();
-        out.push((count.min(15) as u8) << 4);
+        out.push(nibble(count) << 4);
         write_rest(out, count);
-        self.token = (self.out.pieces.len() - 1, token);
+        self.token = (self.out.full.len(), token);
         self.search.is_apart = false;
         match self.run.take() {
             Some(mut run) => {
@@ -266,8 +267,8 @@ impl Stream {
         }
         let longer = *anchor - place - LEAST_MATCH;
         let (piece, token) = self.token;
-        if let Some(token) = self.out.pieces.get_mut(piece).and_then(|piece| piece.get_mut(token)) {
-            *token |= longer.min(15) as u8;
+        if let Some(token) = self.out.get_mut(piece).and_then(|piece| piece.get_mut(token)) {
+            *token |= nibble(longer);
         }
         write_rest(self.out.with_room(1 + longer / 255)?, longer);
         self.search.next = Next::Ended;
@@ -314,7 +315,7 @@ impl LongRun {
     /// A byte before the recent ones.
     fn byte(&self, place: usize, anchor: usize) -> Option<u8> {
         match place.checked_sub(anchor) {
-            Some(index) => self.literals.pieces.get(index / PIECE)?.get(index % PIECE).copied(),
+            Some(index) => self.literals.get(index / PIECE)?.get(index % PIECE).copied(),
             None => self.before.get((self.before.len() + place).checked_sub(anchor)?).copied(),
         }
     }
@@ -322,13 +323,12 @@ impl LongRun {
     fn extend(&mut self, mut literals: &[u8]) -> Result<()> {
         self.count += literals.len();
         while !literals.is_empty() {
-            let filled = (self.literals.pieces.last()).map_or(PIECE, Vec::len);
-            let room = if filled < PIECE { PIECE - filled } else { PIECE };
-            let (some, later) = literals.split_at(literals.len().min(room));
-            if filled >= PIECE {
+            if self.literals.last.len() >= PIECE {
                 self.literals.begin(PIECE)?;
             }
-            self.literals.last().extend_from_slice(some);
+            let room = PIECE - self.literals.last.len();
+            let (some, later) = literals.split_at(literals.len().min(room));
+            self.literals.with_room(some.len())?.extend_from_slice(some);
             literals = later;
         }
         Ok(())
@@ -336,55 +336,66 @@ impl LongRun {
 
     /// Drops the literals that are no literals after all.
     fn truncate(&mut self, count: usize) {
-        if count < self.count {
-            self.count = count;
-            self.literals.pieces.truncate(count.div_ceil(PIECE));
-            if let Some(last) = self.literals.pieces.last_mut().filter(|_| !count.is_multiple_of(PIECE)) {
-                last.truncate(count % PIECE);
-            }
+        if count >= self.count {
+            return;
         }
+        self.count = count;
+        while self.literals.full.len() > count / PIECE {
+            self.literals.drop_last();
+        }
+        self.literals.last.truncate(count - self.literals.full.len() * PIECE);
     }
 }
 
-/// Output in pieces, and what pays for them. The last one is appended to.
+/// Output in pieces, and what pays for them.
 struct Pieces {
-    pieces: Vec<Vec<u8>>,
+    full: Vec<Vec<u8>>,
+    /// The piece that is appended to.
+    last: Vec<u8>,
     held: Reservation,
 }
 
 impl Pieces {
     fn new(budget: &Budget) -> Self {
-        Pieces { pieces: Vec::new(), held: budget.reservation() }
+        Pieces { full: Vec::new(), last: Vec::new(), held: budget.reservation() }
     }
 
-    /// Begins a piece.
+    fn get(&self, place: usize) -> Option<&Vec<u8>> {
+        if place == self.full.len() { Some(&self.last) } else { self.full.get(place) }
+    }
+
+    fn get_mut(&mut self, place: usize) -> Option<&mut Vec<u8>> {
+        if place == self.full.len() { Some(&mut self.last) } else { self.full.get_mut(place) }
+    }
+
+    /// Begins a piece. Of the one before, memory that is not used is freed.
     fn begin(&mut self, room: usize) -> Result<()> {
-        if let Some(last) = self.pieces.last_mut() {
-            let unused = last.capacity();
-            last.shrink_to_fit();
-            let unused = unused - last.capacity();
-            self.held.shrink_to(self.held.bytes().saturating_sub(unused as u64));
-        }
         let (piece, held) = reserve(room as u64, self.held.budget())?.into_parts();
+        let mut before = std::mem::replace(&mut self.last, piece);
+        let unused = before.capacity();
+        before.shrink_to_fit();
+        let unused = (unused - before.capacity()) as u64;
+        self.held.shrink_to(self.held.bytes().saturating_sub(unused));
         self.held.merge(held);
-        self.pieces.push(piece);
+        if !before.is_empty() {
+            self.full.push(before);
+        }
         Ok(())
     }
 
-    fn last(&mut self) -> &mut Vec<u8> {
-        if self.pieces.is_empty() {
-            self.pieces.push(Vec::new());
-        }
-        self.pieces.last_mut().expect("there is a piece")
+    /// Goes back to the piece before the last one.
+    fn drop_last(&mut self) {
+        let before = self.full.pop().unwrap_or_default();
+        let dropped = std::mem::replace(&mut self.last, before);
+        self.held.shrink_to(self.held.bytes().saturating_sub(dropped.capacity() as u64));
     }
 
     /// The last piece, with room for so many bytes.
     fn with_room(&mut self, room: usize) -> Result<&mut Vec<u8>> {
-        let last = self.last();
-        if last.capacity() - last.len() < room {
+        if self.last.capacity() - self.last.len() < room {
             self.begin(room.max(PIECE))?;
         }
-        Ok(self.last())
+        Ok(&mut self.last)
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<()> {
@@ -393,16 +404,22 @@ impl Pieces {
     }
 
     fn append(&mut self, other: Pieces) {
-        self.pieces.extend(other.pieces);
+        self.full.push(std::mem::replace(&mut self.last, other.last));
+        self.full.extend(other.full);
         self.held.merge(other.held);
     }
+}
+
+/// The four bits of a token for a length.
+fn nibble(length: usize) -> u8 {
+    u8::try_from(length).map_or(15, |length| length.min(15))
 }
 
 /// Writes what remains of a length that does not fit the four bits of a token.
 fn write_rest(out: &mut Vec<u8>, length: usize) {
     if let Some(more) = length.checked_sub(15) {
         out.resize(out.len() + more / 255, 255);
-        out.push((more % 255) as u8);
+        out.extend(u8::try_from(more % 255));
     }
 }
 
