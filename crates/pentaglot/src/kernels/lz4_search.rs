@@ -41,8 +41,8 @@ pub(crate) enum Next {
     Probe { place: usize, step: usize, tries: u32 },
     /// The four bytes here also stand `distance` bytes before. Nothing of it has been written.
     Found { place: usize, distance: usize },
-    /// A match of which the bytes before `anchor` have been compared. Its token, so many bytes from the start of the output, does
-    /// not have its length yet.
+    /// A match of which the bytes before `anchor` are known to be the same. Its token, at this place of the output that was passed,
+    /// does not have its length yet.
     Match { place: usize, distance: usize, token: usize },
     /// A match ended at `anchor`.
     Ended,
@@ -54,9 +54,10 @@ impl Search {
         Search { table: Box::new([0; TABLE_LENGTH]), anchor: 0, is_apart: false, next: Next::probe(1) }
     }
 
-    /// The bytes that the output of [`sequences`](Self::sequences) may take, for so many bytes behind the anchor.
-    pub(crate) fn room(plain: usize) -> usize {
+    /// The bytes that the output of [`sequences`](Self::sequences) may take, if the bytes before `end` are there.
+    pub(crate) fn room(&self, end: usize) -> usize {
         // A sequence without a long run takes no more than its bytes; wide copies write past their end.
+        let plain = if self.is_apart { 0 } else { end.saturating_sub(self.anchor) };
         plain + plain / 255 + 64
     }
 
@@ -82,15 +83,20 @@ impl Search {
             Next::Found { place, distance } if !self.is_apart => (place, 1, TRIES, Some(place - distance)),
             _ => return,
         };
-        let end = start + plain.len();
+        let end = start.saturating_add(plain.len());
         let (last_place, last_match) = Search::limits(end);
         let (mut anchor, is_apart) = (self.anchor, self.is_apart);
-        assert!(anchor >= start || is_apart, "these bytes have the literals");
+        let is_place = |place: usize| i32::try_from(place).is_ok();
+        assert!(
+            is_place(end) && is_place(here) && is_place(step),
+            "places fit the table, and their sums a `usize`"
+        );
+        assert!(i32::try_from(tries).is_ok(), "no more places are looked up than there are");
+        assert!(start <= anchor || is_apart, "these bytes have the literals");
         assert!(start == 0 || start + MOST_DISTANCE <= here, "a match may begin before these bytes");
-        assert!(anchor <= here && u32::try_from(end).is_ok(), "the places are in order, and fit the table");
+        assert!(anchor <= here, "the places are in order");
         assert!(found.is_none_or(|found| start <= found && found < here), "what is found is in these bytes");
-        let has_room = out.capacity() - out.len() >= Search::room(end.saturating_sub(anchor.max(start)));
-        assert!(has_room, "there is room for what the bytes become");
+        assert!(out.capacity() - out.len() >= self.room(end), "there is room for what the bytes become");
         if here + step > last_place {
             return;
         }
@@ -98,11 +104,13 @@ impl Search {
         let begin = out.as_mut_ptr();
         // SAFETY: `base + place` is the byte of that place, for places from `start` to before `end`.
         // * A place that is looked up, and the one after it, is at most `last_place`, 11 bytes before `end`: 8 bytes are read there.
-        // * `candidate` is at most `MOST_DISTANCE` before `here`, so not before `start`; `here - candidate` wraps to more where it is
-        //   not before `here`. Four bytes are read there, and what follows lies before what follows `here`.
-        // * `same_before` reads behind `start` and `anchor`, `same_after` before `last_match`, which is 5 bytes before `end`.
-        // * Literals begin at `anchor`, not before `start`. Up to 14 are copied as 8, or as twice 8, of which the second 8 begin
-        //   at the most 5 before `here`: both end before `here + 11`.
+        //   So are those at `anchor - 2`, after a match of four bytes or more.
+        // * The table may hold any number: `candidate` is used where it is at most `MOST_DISTANCE` before `here`, so not before
+        //   `start`; `here - candidate` wraps to more where it is not before `here`. Four bytes are read there, and what follows
+        //   lies before what follows `here`.
+        // * `same_before` reads no byte before `start`, nor before `anchor`, `same_after` none from `last_match` on, 5 bytes before `end`.
+        // * Literals begin at `anchor`, not before `start`. Up to 14 are copied as 8, which end at most at `here + 8`, or as twice 8, of
+        //   which the second end at most at `here + 7`.
         // * Keys of the table have 12 bits.
         // * A sequence takes at most its own bytes, and one more for each 255, so that `Search::room` bytes hold all, and the few
         //   that copies and distances write past their end.
@@ -167,16 +175,16 @@ impl Search {
                             }
                             anchor += 8;
                         }
-                        let behind = base.wrapping_sub(here - candidate);
+                        let earlier = base.wrapping_sub(here - candidate);
                         while anchor + 8 <= last_match {
-                            let differ = word(base, anchor) ^ word(behind, anchor);
+                            let differ = word(base, anchor) ^ word(earlier, anchor);
                             if differ != 0 {
                                 anchor += (differ.trailing_zeros() / 8) as usize;
                                 break 'same;
                             }
                             anchor += 8;
                         }
-                        anchor = same_after(base, behind, anchor, last_match);
+                        anchor = same_after(base, earlier, anchor, last_match);
                         if anchor >= last_match {
                             *token = head;
                             let token = token.offset_from_unsigned(begin);
@@ -281,15 +289,15 @@ unsafe fn same_before(base: *const u8, here: usize, candidate: usize, most: usiz
     (0..most).take_while(is_same).count()
 }
 
-/// The end of the same bytes at a place and behind it.
+/// The end of the bytes that are the same at a place and earlier.
 ///
 /// # Safety
 ///
 /// Bytes from `place` to `end` can be read in both.
 #[inline(never)]
-unsafe fn same_after(base: *const u8, behind: *const u8, mut place: usize, end: usize) -> usize {
+unsafe fn same_after(base: *const u8, earlier: *const u8, mut place: usize, end: usize) -> usize {
     // SAFETY: the caller's promise.
-    while place < end && unsafe { *base.wrapping_add(place) == *behind.wrapping_add(place) } {
+    while place < end && unsafe { *base.wrapping_add(place) == *earlier.wrapping_add(place) } {
         place += 1;
     }
     place
@@ -348,9 +356,9 @@ mod tests {
             let mut expected = Vec::new();
             compress(&plain, &mut expected).unwrap();
             // Memory of exactly the size that may be written, so that tools see a write past it.
-            let mut out = vec![0; Search::room(length)];
-            out.clear();
             let mut search = Search::new();
+            let mut out = vec![0; search.room(length)];
+            out.clear();
             search.sequences(&plain, 0, &mut out);
             // The token of a match that goes on has no length yet.
             let whole = match search.next {

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::kernels::scan;
 use crate::wire::lz4::BlockWriter;
 
-/// So many values of fixed width are worked on at a time: what they become stays in a near cache.
-const VALUES: usize = 8192;
+/// The bytes of values of fixed width, or of lengths, that are worked on at a time: what they become stays in a near cache.
+const STEP_BYTES: usize = 64 << 10;
 
 /// The buffer `d` of values of fixed width, filled chunk by chunk.
 pub(super) struct FixedValues {
@@ -55,9 +55,9 @@ impl FixedValues {
             return self.block.append(&values);
         }
         let mut stored = Vec::new();
-        let starts = (0..chunk.len()).step_by(VALUES);
-        starts.into_iter().try_for_each(|start| {
-            let some = chunk.slice(start, VALUES.min(chunk.len() - start));
+        let step = (STEP_BYTES / self.width).max(1);
+        (0..chunk.len()).step_by(step).try_for_each(|start| {
+            let some = chunk.slice(start, step.min(chunk.len() - start));
             match some.as_any().downcast_ref::<BooleanArray>() {
                 Some(bools) => stored.extend(bools.values().iter().map(u8::from)),
                 None => stored.extend_from_slice(&raw_values(&some, self.width)),
@@ -258,8 +258,8 @@ impl Lengths {
     fn append<O: OffsetSizeTrait>(&mut self, offsets: &[O], nulls: Option<&NullBuffer>) -> Result<Kept> {
         let rows = offsets.len().saturating_sub(1);
         let mut dropped = false;
-        for start in (0..rows).step_by(VALUES) {
-            let some = offsets.get(start..=rows.min(start + VALUES)).unwrap_or_default();
+        for start in (0..rows).step_by(STEP_BYTES / 4) {
+            let some = offsets.get(start..=rows.min(start + STEP_BYTES / 4)).unwrap_or_default();
             let nulls = nulls.map(|nulls| nulls.slice(start, some.len() - 1));
             dropped |= self.append_some(some, nulls.as_ref())?;
         }

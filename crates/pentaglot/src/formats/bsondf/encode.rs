@@ -42,6 +42,12 @@ impl Encoder {
         Ok(Encoder { level, short_empty, repeat, budget })
     }
 
+    /// The most bytes that a value of fixed width takes until its column is written: the compressed value, and on higher levels the
+    /// value itself, in memory that grows.
+    pub(super) fn value_bytes(&self) -> u64 {
+        if self.level == 0 { 9 } else { 28 }
+    }
+
     /// An empty buffer.
     pub(super) fn block(&self) -> BlockWriter {
         BlockWriter::new(self.level, &self.budget)
@@ -54,7 +60,10 @@ impl Encoder {
             Type::Bytes | Type::Utf8 => Values::Bytes(Lengths::new(self), self.block()),
             Type::List(item) => Values::List(Lengths::new(self), Box::new(self.array(item))),
             Type::Factor { .. } => Values::Factor(Vec::new()),
-            Type::Struct(fields) => Values::Struct(fields.iter().map(|(_, kind)| self.array(kind)).collect()),
+            Type::Struct(fields) => {
+                let array = |(name, kind): &(String, Type)| (name.clone(), self.array(kind));
+                Values::Struct(fields.iter().map(array).collect())
+            }
             _ => Values::Fixed(FixedValues::new(kind, self)),
         };
         ArrayWriter { mask: Mask::new(), values }
@@ -97,8 +106,8 @@ impl Encoder {
                 let data = out.bson.begin(Some((BsonKind::DOCUMENT, "d")));
                 out.bson.int64("l", rows);
                 let documents = out.bson.begin(Some((BsonKind::DOCUMENT, "f")));
-                for ((name, kind), array) in fields.iter().zip(arrays) {
-                    self.finish(out, name, kind, array).field(name.clone()).field("f").field("d")?;
+                for ((_, kind), (name, array)) in fields.iter().zip(arrays) {
+                    self.finish(out, &name, kind, array).field(name).field("f").field("d")?;
                 }
                 out.bson.end(documents)?;
                 out.bson.end(data)?;
@@ -156,7 +165,7 @@ enum Values {
     Bytes(Lengths, BlockWriter),
     List(Lengths, Box<ArrayWriter>),
     Factor(Vec<ArrayRef>),
-    Struct(Vec<ArrayWriter>),
+    Struct(Vec<(String, ArrayWriter)>),
 }
 
 impl ArrayWriter {
@@ -185,7 +194,9 @@ impl ArrayWriter {
             }
             Values::Struct(arrays) => {
                 let mut fields = arrays.iter_mut().zip(chunk.as_struct().columns());
-                fields.try_for_each(|(array, field)| array.append(field))
+                fields.try_for_each(|((name, array), field)| {
+                    array.append(field).field(name.clone()).field("f").field("d")
+                })
             }
         }
     }

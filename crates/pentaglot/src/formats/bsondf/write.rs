@@ -24,9 +24,6 @@ use crate::sink::Sink;
 use crate::source::Source;
 use crate::wire::bson;
 
-/// What a value of fixed width is compressed to at the most, with its bit of the mask: of a column that is read apart, only this is held.
-const VALUE_BYTES: u64 = 9;
-
 /// What writing this schema will do, and the writer that does it.
 pub(super) fn plan(schema: &SchemaRef, options: &WriteOptions) -> Result<Box<dyn WritePlan>> {
     let encoder = Encoder::new(&options.options, options.budget.clone()).in_format(ID)?;
@@ -139,6 +136,8 @@ struct BsondfWriter {
     rows: u64,
     /// Whether the document has been written column by column.
     has_columns: bool,
+    /// Whether rows came that were an error: columns may have parts of them.
+    has_failed: bool,
     /// A batch without rows: should no other come, its dictionaries are the document's.
     empty: Option<RecordBatch>,
     splitter: Option<Splitter>,
@@ -162,6 +161,7 @@ impl BsondfWriter {
             arrays,
             rows: 0,
             has_columns: false,
+            has_failed: false,
             empty: None,
             splitter,
             encoder,
@@ -179,6 +179,10 @@ impl BsondfWriter {
             array.append(column).map_err(|error| error.field(name.clone()).field("columns"))
         };
         self.control.map(columns.collect(), push)?.into_iter().collect()
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.has_failed { Err(Error::cancelled().in_format(ID)) } else { Ok(()) }
     }
 
     /// Writes the chunks that are complete, or with `last` all that is left.
@@ -205,8 +209,11 @@ impl Writer for BsondfWriter {
         if self.columns.is_empty() {
             return Err(Error::lossy("row 0: a document without columns has no rows").in_format(ID));
         }
+        self.check()?;
         self.encoder.budget.charge(rows).in_format(ID)?;
-        self.push(rows).in_format(ID)?;
+        let pushed = self.push(rows);
+        self.has_failed = pushed.is_err();
+        pushed.in_format(ID)?;
         self.rows += rows.num_rows() as u64;
         self.write_chunks(false).in_format(ID)
     }
@@ -226,7 +233,7 @@ impl Writer for BsondfWriter {
         };
         // As many at a time as fit in memory if all have a fixed width, whatever the number of threads.
         let room = self.encoder.budget.limits().max_alloc / 4 * 3;
-        let together = room / input.rows.saturating_mul(VALUE_BYTES);
+        let together = room / input.rows.saturating_mul(self.encoder.value_bytes());
         let together = usize::try_from(together).unwrap_or(usize::MAX).max(1);
         self.sink.columns(columns, together, &self.control, encode).in_format(ID)?;
         (self.rows, self.has_columns) = (input.rows, true);
@@ -234,6 +241,7 @@ impl Writer for BsondfWriter {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written> {
+        self.check()?;
         if self.has_columns {
             return self.end();
         }

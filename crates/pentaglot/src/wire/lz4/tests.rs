@@ -85,6 +85,67 @@ fn long_runs_of_literals_and_long_matches_are_those_of_the_library() {
 }
 
 #[test]
+fn matches_that_begin_before_what_is_in_memory_are_those_of_the_library() {
+    // A match of the greatest distance, found at the first place that is looked up again, that begins a few bytes before.
+    let mut far = noise(900_000, 3);
+    for place in 274_998..275_403 {
+        far[place] = far[place - 65_535];
+    }
+    let expected = compress(&far, None, true).unwrap();
+    for first in 274_950..275_100 {
+        assert!(compress_in_parts(&far, 0, &[first, 900_000]) == expected, "{first}");
+    }
+    // A period that is found late, after a long run of literals.
+    for (length, repeated) in [(1_500_000, 400_000), (3_000_000, 200_000)] {
+        let mut late = noise(length, 1);
+        let period: Vec<u8> = late[length - 60_000..].to_vec();
+        late.extend(period.iter().cycle().take(repeated));
+        for size in [65_536, 262_144, 196_608, 300_000] {
+            let expected = compress(&late, None, true).unwrap();
+            assert!(compress_in_parts(&late, 0, &[size]) == expected, "{length} in parts of {size}");
+        }
+    }
+}
+
+/// The budget that a finished block takes, and the most that it took before.
+fn held_by(plain: &[u8], size: usize) -> (u64, u64, usize) {
+    let budget = Limits::default().budget();
+    let (mut block, mut most) = (BlockWriter::new(0, &budget), 0);
+    for part in plain.chunks(size) {
+        block.append(part).unwrap();
+        most = most.max(budget.used());
+    }
+    let (pieces, held) = block.finish().unwrap();
+    assert_eq!(held.bytes(), budget.used());
+    (held.bytes(), most, pieces.iter().map(Vec::len).sum())
+}
+
+#[test]
+fn a_finished_block_takes_what_it_has() {
+    let some = noise(8_000_000, 5);
+    let gaps: Vec<u8> = some.chunks(62_000).flat_map(|part| [part, &[0; 70_000]].concat()).collect();
+    for (plain, size) in
+        [(&some[..], 8_000_000), (&some, 50_000), (&gaps, 1 << 30), (&gaps, 9_000), (&[0; 400_000], 8_000)]
+    {
+        let (held, most, bytes) = held_by(plain, size);
+        assert!(held as usize <= bytes + 4096, "{held} for {bytes} bytes");
+        assert!(most as usize <= bytes + (2 << 20), "{most} for {bytes} bytes");
+    }
+    // Many short columns are held at a time.
+    assert!(held_by(&[0; 400_000], 8_000).1 <= 600_000);
+}
+
+#[test]
+fn after_an_error_a_block_cannot_be_used() {
+    let budget = Limits::default().with_max_alloc(1 << 20).budget();
+    let mut block = BlockWriter::new(0, &budget);
+    assert!(block.append(&noise(4 << 20, 1)).is_err());
+    assert!(block.append(&[1]).is_err());
+    assert!(block.finish().is_err());
+    assert_eq!(budget.used(), 0);
+}
+
+#[test]
 fn what_is_kept_of_a_block_is_its_end_and_its_output() {
     let budget = Limits::default().budget();
     let numbers: Vec<u8> = (0..1_000_000u64).flat_map(|row| (row % 3 * 1000).to_le_bytes()).collect();

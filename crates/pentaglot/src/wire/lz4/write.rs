@@ -1,7 +1,7 @@
-//! LZ4 blocks, compressed while their bytes come.
+//! LZ4 blocks, compressed while their bytes come. The bytes are those of the library on 64-bit little-endian machines.
 //!
 //! Sequences are found by `kernels::lz4_search`, in the bytes that come or, where these are few, in the recent ones, which are
-//! gathered. It ends where the bytes end; a match that goes on behind them, and what follows it, is done here in small steps.
+//! gathered. It ends where the bytes end; a match that goes on after them, and what follows it, is done here in small steps.
 //! Literals that go on for long are kept apart: how many they are is written before them, and their last ones may become part
 //! of the next match.
 
@@ -14,11 +14,11 @@ use crate::kernels::lz4 as library;
 use crate::kernels::lz4_search::{LEAST_MATCH, MOST_DISTANCE, Next, Search};
 use crate::limits::{Budget, Reservation};
 
-/// So many recent bytes are gathered before they are compressed: those that a match may reach, those of a run of literals, and
-/// new ones.
+/// The number of recent bytes that are gathered before they are compressed: those that a match may reach, those of a run of
+/// literals, and new ones.
 const WINDOW: usize = 192 << 10;
 
-/// So many bytes, if they come at once, are compressed where they are, a step at a time.
+/// The number of bytes that, if they come at once, are compressed where they are, and of those that are compressed at a time.
 const STEP: usize = 256 << 10;
 
 /// Longer runs of literals are kept apart.
@@ -26,6 +26,9 @@ const LONG_RUN: usize = 48 << 10;
 
 /// The size of a piece of output, and of literals that are kept apart.
 const PIECE: usize = 512 << 10;
+
+/// What the search for matches takes.
+const TABLE_BYTES: u64 = 16 << 10;
 
 /// A block that is being compressed. Of the bytes that have come only the last ones are kept, and literals that have no
 /// place in the output yet.
@@ -38,13 +41,22 @@ pub(crate) struct BlockWriter {
     start: usize,
     /// `None` while all bytes are recent ones.
     stream: Option<Box<Stream>>,
+    /// Whether an error left it unfinished: it must not be used any more.
+    is_broken: bool,
 }
 
 impl BlockWriter {
     /// A block of level 0, which is that of `LZ4_compress_default`, or of a higher one, of `LZ4_compress_HC`, whose bytes are gathered
     /// until all have come.
     pub(crate) fn new(level: i32, budget: &Budget) -> Self {
-        BlockWriter { level, bytes: 0, recent: Reserved::new(budget), start: 0, stream: None }
+        BlockWriter {
+            level,
+            bytes: 0,
+            recent: Reserved::new(budget),
+            start: 0,
+            stream: None,
+            is_broken: false,
+        }
     }
 
     /// How many bytes have come.
@@ -52,8 +64,20 @@ impl BlockWriter {
         self.bytes
     }
 
-    /// Adds bytes at the end.
+    /// Adds bytes at the end. After an error, all that follows is one.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.check()?;
+        self.is_broken = true;
+        self.add(bytes)?;
+        self.is_broken = false;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.is_broken { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<()> {
         let origin = usize::try_from(self.bytes).unwrap_or(usize::MAX);
         let total = self.bytes.saturating_add(bytes.len() as u64);
         if total > MAX_BYTES {
@@ -87,8 +111,10 @@ impl BlockWriter {
 
     /// Compresses `bytes`, the first of which has the place `origin`: nothing before it is needed.
     fn compress_in_place(&mut self, bytes: &[u8], origin: usize) -> Result<()> {
-        let budget = self.recent.budget().clone();
-        let stream = self.stream.get_or_insert_with(|| Box::new(Stream::new(&budget)));
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(Box::new(Stream::new(self.recent.budget())?)),
+        };
         let mut end = 0;
         while end < bytes.len() {
             end = bytes.len().min(end.saturating_add(STEP));
@@ -102,8 +128,10 @@ impl BlockWriter {
 
     /// Compresses what has been gathered, and keeps what may still be needed.
     fn compress_recent(&mut self) -> Result<()> {
-        let budget = self.recent.budget().clone();
-        let stream = self.stream.get_or_insert_with(|| Box::new(Stream::new(&budget)));
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(Box::new(Stream::new(self.recent.budget())?)),
+        };
         stream.compress(&Known { bytes: &self.recent, start: self.start, is_last: false })?;
         let reach = stream.reach().max(self.start);
         self.recent.drain(..reach - self.start);
@@ -113,15 +141,16 @@ impl BlockWriter {
 
     /// The block in pieces, preceded by its length as an int32, and what pays for them.
     pub(crate) fn finish(self) -> Result<(Vec<Vec<u8>>, Reservation)> {
+        self.check()?;
         let length = i32::try_from(self.bytes).unwrap_or(i32::MAX).to_le_bytes();
         let Some(stream) = self.stream else {
+            let mut held = self.recent.budget().reserve(most_packed(self.recent.len()))?;
             let packed = compress_whole(&self.recent, length, self.level)?;
-            let held = self.recent.budget().reserve(packed.capacity() as u64)?;
+            held.shrink_to(packed.capacity() as u64);
             return Ok((vec![packed], held));
         };
-        let Pieces { full: mut pieces, last, held } =
+        let Pieces { full: mut pieces, held, .. } =
             stream.finish(&Known { bytes: &self.recent, start: self.start, is_last: true })?;
-        pieces.push(last);
         if let Some(place) = pieces.first_mut().and_then(|piece| piece.first_chunk_mut()) {
             *place = length;
         }
@@ -172,11 +201,12 @@ struct LongRun {
 }
 
 impl Stream {
-    fn new(budget: &Budget) -> Self {
+    fn new(budget: &Budget) -> Result<Self> {
         let mut out = Pieces::new(budget);
+        out.held.grow(TABLE_BYTES)?;
         // The place of the length.
-        out.last = vec![0; 4];
-        Stream { search: Search::new(), out, token: (0, 0), run: None }
+        out.full.push(vec![0; 4]);
+        Ok(Stream { search: Search::new(), out, token: (0, 0), run: None })
     }
 
     fn reach(&self) -> usize {
@@ -197,8 +227,7 @@ impl Stream {
                     self.begin_match(known, place, distance)?;
                 }
                 Next::Probe { .. } | Next::Found { .. } => {
-                    let plain = known.end() - self.search.anchor.max(known.start);
-                    let out = self.out.with_room(Search::room(plain))?;
+                    let out = self.out.with_room(self.search.room(known.end()))?;
                     self.search.sequences(known.bytes, known.start, out);
                     if let Next::Match { token, .. } = self.search.next {
                         self.token = (self.out.full.len(), token);
@@ -210,15 +239,16 @@ impl Stream {
                     }
                 }
                 Next::Ended if self.search.anchor >= last_place => break,
-                Next::Ended => self.look_behind_match(known),
+                Next::Ended => self.look_after_match(known),
             }
         }
         self.keep_run(known)
     }
 
-    /// Writes the literals of a long run, and where the match behind them is.
+    /// Writes the literals of a long run, and where the match after them is.
     fn begin_match(&mut self, known: &Known<'_>, mut place: usize, distance: usize) -> Result<()> {
-        let anchor = self.search.anchor;
+        // The bytes from here on are the same; those before may be in memory no more.
+        let (anchor, found) = (self.search.anchor, place);
         let byte = |place: usize| match place.checked_sub(known.start) {
             Some(index) => known.bytes.get(index).copied(),
             None => self.run.as_ref().and_then(|run| run.byte(place, anchor)),
@@ -229,7 +259,7 @@ impl Stream {
         self.write_literals(known, place)?;
         let distance_bytes = u16::try_from(distance).unwrap_or(u16::MAX).to_le_bytes();
         self.out.with_room(2)?.extend_from_slice(&distance_bytes);
-        self.search.anchor = place + LEAST_MATCH;
+        self.search.anchor = found + LEAST_MATCH;
         self.search.next = Next::Match { place, distance, token: 0 };
         Ok(())
     }
@@ -260,8 +290,8 @@ impl Stream {
         let (_, last_match) = Search::limits(known.end());
         let anchor = &mut self.search.anchor;
         let here = known.range(*anchor, last_match);
-        let behind = known.range(*anchor - distance, last_match.saturating_sub(distance));
-        *anchor += same_start(here, behind);
+        let earlier = known.range(*anchor - distance, last_match.saturating_sub(distance));
+        *anchor += same_start(here, earlier);
         if *anchor >= last_match && !known.is_last {
             return Ok(false);
         }
@@ -276,7 +306,7 @@ impl Stream {
     }
 
     /// Whether another match follows a match without literals.
-    fn look_behind_match(&mut self, known: &Known<'_>) {
+    fn look_after_match(&mut self, known: &Known<'_>) {
         let place = self.search.anchor;
         self.search.look_up(known.word(place - 2), place - 2);
         let own = known.word(place);
@@ -307,6 +337,8 @@ impl Stream {
     fn finish(mut self, known: &Known<'_>) -> Result<Pieces> {
         self.compress(known)?;
         self.write_literals(known, known.end())?;
+        self.out.end_last();
+        self.out.held.shrink_to(self.out.held.bytes().saturating_sub(TABLE_BYTES));
         Ok(self.out)
     }
 }
@@ -323,12 +355,12 @@ impl LongRun {
     fn extend(&mut self, mut literals: &[u8]) -> Result<()> {
         self.count += literals.len();
         while !literals.is_empty() {
-            if self.literals.last.len() >= PIECE {
+            if self.literals.last.capacity() == 0 || self.literals.last.len() == PIECE {
                 self.literals.begin(PIECE)?;
             }
             let room = PIECE - self.literals.last.len();
             let (some, later) = literals.split_at(literals.len().min(room));
-            self.literals.with_room(some.len())?.extend_from_slice(some);
+            self.literals.last.extend_from_slice(some);
             literals = later;
         }
         Ok(())
@@ -368,18 +400,23 @@ impl Pieces {
         if place == self.full.len() { Some(&mut self.last) } else { self.full.get_mut(place) }
     }
 
-    /// Begins a piece. Of the one before, memory that is not used is freed.
-    fn begin(&mut self, room: usize) -> Result<()> {
-        let (piece, held) = reserve(room as u64, self.held.budget())?.into_parts();
-        let mut before = std::mem::replace(&mut self.last, piece);
-        let unused = before.capacity();
-        before.shrink_to_fit();
-        let unused = (unused - before.capacity()) as u64;
+    /// Ends the last piece. Its memory that is not used is freed.
+    fn end_last(&mut self) {
+        let unused = self.last.capacity();
+        self.last.shrink_to_fit();
+        let unused = (unused - self.last.capacity()) as u64;
         self.held.shrink_to(self.held.bytes().saturating_sub(unused));
-        self.held.merge(held);
-        if !before.is_empty() {
-            self.full.push(before);
+        if !self.last.is_empty() {
+            self.full.push(std::mem::take(&mut self.last));
         }
+    }
+
+    /// Begins a piece.
+    fn begin(&mut self, room: usize) -> Result<()> {
+        self.end_last();
+        let (piece, held) = reserve(room as u64, self.held.budget())?.into_parts();
+        self.held.merge(held);
+        self.last = piece;
         Ok(())
     }
 
@@ -393,7 +430,9 @@ impl Pieces {
     /// The last piece, with room for so many bytes.
     fn with_room(&mut self, room: usize) -> Result<&mut Vec<u8>> {
         if self.last.capacity() - self.last.len() < room {
-            self.begin(room.max(PIECE))?;
+            // Most blocks of tables with many columns are short.
+            let most = if self.full.len() < 2 { room } else { PIECE };
+            self.begin(room.max(most))?;
         }
         Ok(&mut self.last)
     }
@@ -403,8 +442,9 @@ impl Pieces {
         Ok(())
     }
 
-    fn append(&mut self, other: Pieces) {
-        self.full.push(std::mem::replace(&mut self.last, other.last));
+    fn append(&mut self, mut other: Pieces) {
+        self.end_last();
+        other.end_last();
         self.full.extend(other.full);
         self.held.merge(other.held);
     }
@@ -429,6 +469,12 @@ fn same_start(one: &[u8], other: &[u8]) -> usize {
     let same = words.take_while(|(one, other)| one == other).count() * 32;
     let rest = one.iter().zip(other).skip(same);
     same + rest.take_while(|(one, other)| one == other).count()
+}
+
+/// The most bytes of a block of so many, after its length.
+fn most_packed(plain: usize) -> u64 {
+    let plain = plain as u64;
+    4 + plain + plain / 255 + 16
 }
 
 /// A whole block, after its length.
