@@ -23,7 +23,7 @@ def versions(command):
 def bars(path, title, entries, unit, line=None):
     """A bar chart: `entries` are a label and a value each; `line` is a value to compare with."""
     top = max([value for _, value in entries] + [line or 0]) * 1.1
-    height, left, width = 24, 190, 420
+    height, left, width = 24, 230, 400
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="720" height="{60 + height * len(entries)}" font-family="sans-serif" font-size="13">']
     out.append(f'<text x="10" y="24" font-size="16">{title}</text>')
     for index, (label, value) in enumerate(entries):
