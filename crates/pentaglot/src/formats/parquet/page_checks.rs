@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use parquet::arrow::ProjectionMask;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
 
 use super::batch_size::{ChunkSize, MOST_BATCH_ROWS, most_batch_bytes};
@@ -116,15 +116,12 @@ impl Store {
         range: &Range<u64>,
         size: &mut ChunkSize,
     ) -> Result<()> {
-        let chunks = self.chunks.apart();
-        let column = self.footer.pages(&chunks, group, size.leaf)?.column();
-        let total = metadata.row_groups().get(group).map_or(0, |group| group.num_rows());
-        let pages = page_locations(metadata, group, size.leaf);
-        let pages = pages.map(|all| (all, wanted_pages(all, range, total)));
-        // The pages begin before the rows that are wanted, and end after them.
-        let rows = if pages.is_some() { u64::MAX } else { range.end };
-        let found = most_row_values(&chunks, column, pages, rows);
-        size.row_values = found.map_err(|error| self.in_column(error, group, size.leaf))?.max(1);
+        let found = self.with_pages(metadata, group, range, size.leaf, |chunks, column, pages| {
+            // The pages begin before the rows that are wanted, and end after them.
+            let rows = if pages.is_some() { u64::MAX } else { range.end };
+            most_row_values(chunks, column, pages, rows)
+        });
+        size.row_values = found?.max(1);
         Ok(())
     }
 
@@ -136,19 +133,32 @@ impl Store {
         range: &Range<u64>,
         size: &mut ChunkSize,
     ) -> Result<()> {
-        let chunks = self.chunks.apart();
-        let column = self.footer.pages(&chunks, group, size.leaf)?.column();
-        let total = metadata.row_groups().get(group).map_or(0, |group| group.num_rows());
-        let pages = page_locations(metadata, group, size.leaf);
-        let pages = pages.map(|all| (all, wanted_pages(all, range, total)));
         let mut values = PrefixedValues::default();
-        let checked = each_page(&chunks, column, pages, |page| {
-            self.control.check()?;
-            values.add_page(page, column).map(|()| true)
-        });
-        checked.map_err(|error| self.in_column(error, group, size.leaf))?;
+        self.with_pages(metadata, group, range, size.leaf, |chunks, column, pages| {
+            each_page(chunks, column, pages, |page| {
+                self.control.check()?;
+                values.add_page(page, column).map(|()| true)
+            })
+        })?;
         size.add_prefixed(values);
         Ok(())
+    }
+
+    /// What `look` finds in a column, of whose pages it gets those that are wanted; `None`: all, whose places are not known.
+    fn with_pages<T>(
+        &self,
+        metadata: &ParquetMetaData,
+        group: usize,
+        range: &Range<u64>,
+        leaf: usize,
+        look: impl FnOnce(&Chunks, &ColumnChunkMetaData, Option<(&[PageLocation], Range<usize>)>) -> Result<T>,
+    ) -> Result<T> {
+        let chunks = self.chunks.apart();
+        let column = self.footer.pages(&chunks, group, leaf)?.column();
+        let total = metadata.row_groups().get(group).map_or(0, |group| group.num_rows());
+        let pages = page_locations(metadata, group, leaf);
+        let pages = pages.map(|all| (all, wanted_pages(all, range, total)));
+        look(&chunks, column, pages).map_err(|error| self.in_column(error, group, leaf))
     }
 }
 
