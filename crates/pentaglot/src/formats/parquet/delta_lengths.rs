@@ -204,8 +204,10 @@ mod tests {
     use super::*;
     use crate::Registry;
     use crate::error::ErrorKind;
+    use crate::formats::parquet::Parquet;
     use crate::formats::parquet::layout::Chunks;
     use crate::formats::parquet::row_values::each_page;
+    use crate::formats::{Findings, Format, ReadOptions};
     use crate::job::{OpenOptions, View, open_source};
     use crate::limits::{Budget, Limits};
     use crate::source::Source;
@@ -286,6 +288,16 @@ mod tests {
                 for place in places {
                     let kept = bytes.clone();
                     bytes[place + 3..place + 9].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0x3f]);
+                    let document =
+                        Parquet.open(Source::from_bytes("x", bytes.clone()), &ReadOptions::default());
+                    let mut findings = Findings::new(false);
+                    document.unwrap().validate(&mut findings).unwrap();
+                    let path = "row_group[0].columns[0].c.page";
+                    assert!(
+                        findings.list().iter().any(|finding| finding.path == path),
+                        "{:?}",
+                        findings.list()
+                    );
                     let error = read(bytes, 4 << 30).unwrap_err();
                     assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
                     assert!(

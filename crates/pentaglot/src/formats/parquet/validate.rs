@@ -40,7 +40,7 @@ pub(super) fn store(store: &Store, findings: &mut Findings) -> Result<()> {
         // What is known to be broken need not be decoded to say so again.
         if findings.list().len() == before {
             let result = check_values(store, index, findings);
-            report(findings, result.index(index as u64).field("row_group"))?;
+            report(findings, result)?;
         }
         if findings.is_full() {
             break;
@@ -134,19 +134,22 @@ fn check_values(store: &Store, index: usize, findings: &mut Findings) -> Result<
     }
     let columns: Vec<usize> = (0..store.schema.fields().len()).collect();
     let mut ahead = Ahead::new(&store.control);
+    // Its errors say where the column is.
     let reader = store.read_group(index, &columns, 0..total, 0, &mut ahead)?;
     let mut nulls = vec![0u64; store.schema.fields().len()];
     let mut rows = 0u64;
     loop {
         reader.begin_batch(&mut ahead)?;
-        let Some(batch) = reader.next_batch(&mut ahead)? else { break };
+        let batch = reader.next_batch(&mut ahead).index(index as u64).field("row_group")?;
+        let Some(batch) = batch else { break };
         rows += batch.num_rows() as u64;
         for (count, column) in nulls.iter_mut().zip(batch.columns()) {
             *count += column.logical_null_count() as u64;
         }
     }
     if rows != total {
-        return Err(Error::malformed(format_args!("{total} rows"), rows).rule("row-count"));
+        let error = Error::malformed(format_args!("{total} rows"), rows).rule("row-count");
+        return Err(error.index(index as u64).field("row_group"));
     }
     for (root, (leaf, counted)) in store.flat_columns().zip(&nulls).enumerate() {
         let statistics = leaf.and_then(|leaf| group.columns().get(leaf)?.statistics()?.null_count_opt());
